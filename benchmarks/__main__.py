@@ -1,0 +1,31 @@
+"""Run all benchmarks, print their tables and write them to docs/benchmarks.md."""
+
+import pathlib
+import platform
+
+import jax
+
+import lqgap
+from benchmarks.linalg import riccati
+
+BENCHMARKS = (riccati,)
+PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
+
+
+def main() -> None:
+    """Measure, print, write."""
+    lqgap.enable_x64()
+    versions = f"Python {platform.python_version()}, JAX {jax.__version__}, {jax.device_count()} CPU device"
+    sections = [
+        "# Benchmarks\n",
+        f"Written by `make bench` ({versions}). Times vary between machines; ratios less so.\n",
+    ]
+    for benchmark in BENCHMARKS:
+        section = benchmark.run()
+        print(section, flush=True)
+        sections.append(section)
+    PAGE.write_text("\n".join(sections))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Train in simulation, know the gap: see https://arxiv.org/abs/2210.15598 for the theory.
+
+Names are loaded on first use, so that `import lqgap` and the command line start without JAX.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from lqgap.errors import (
+    InvalidArgumentError,
+    InvalidSystemError,
+    LqgapError,
+    NotConvergedError,
+    NotDetectableError,
+    NotStabilizableError,
+    PrecisionError,
+)
+from lqgap.version import __version__
+
+if TYPE_CHECKING:
+    from lqgap import linalg, systems
+    from lqgap.systems import (
+        LQG,
+        bias,
+        log_likelihood,
+        require_converged,
+        solve,
+        solve_finite,
+        stack,
+        value_target,
+    )
+
+_LAZY = {
+    "linalg": "lqgap.linalg",
+    "systems": "lqgap.systems",
+    "LQG": "lqgap.systems",
+    "bias": "lqgap.systems",
+    "log_likelihood": "lqgap.systems",
+    "require_converged": "lqgap.systems",
+    "solve": "lqgap.systems",
+    "solve_finite": "lqgap.systems",
+    "stack": "lqgap.systems",
+    "value_target": "lqgap.systems",
+}
+
+__all__ = [
+    "LQG",
+    "InvalidArgumentError",
+    "InvalidSystemError",
+    "LqgapError",
+    "NotConvergedError",
+    "NotDetectableError",
+    "NotStabilizableError",
+    "PrecisionError",
+    "__version__",
+    "bias",
+    "enable_x64",
+    "linalg",
+    "log_likelihood",
+    "require_converged",
+    "solve",
+    "solve_finite",
+    "stack",
+    "systems",
+    "value_target",
+]
+
+
+def enable_x64() -> None:
+    """Switch JAX to double precision, which lqgap requires; call it before any JAX computation."""
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'lqgap' has no attribute {name!r}")
+    module = importlib.import_module(_LAZY[name])
+    return module if module.__name__ == f"lqgap.{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,72 @@
+"""The `lqgap` command and its exit codes; heavy imports wait until a command runs."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lqgap.errors import (
+    InvalidArgumentError,
+    LqgapError,
+    NotConvergedError,
+    NotDetectableError,
+    NotStabilizableError,
+)
+from lqgap.version import __version__
+
+EXIT_CODES: dict[type[LqgapError], int] = {
+    InvalidArgumentError: 3,
+    NotStabilizableError: 3,
+    NotDetectableError: 3,
+    NotConvergedError: 4,
+}
+
+app = typer.Typer(
+    name="lqgap",
+    help="Train in simulation, know the gap.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """Run the command line; errors that a user can repair are one line on stderr and an exit code."""
+    try:
+        app()
+    except LqgapError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+@app.command()
+def solve(
+    plant: Annotated[
+        Path | None,
+        typer.Argument(help="A TOML file with the matrices A, B, C and optionally Q, R, W, V, S0."),
+    ] = None,
+    horizon: Annotated[int, typer.Option(help="Steps of the finite-horizon optimum.")] = 200,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Print the optimum of one plant: costs, gains and closed loop (default: a mass on a spring)."""
+    from lqgap.cli.solve import print_optimum
+
+    print_optimum(plant, horizon=horizon, as_json=as_json)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"lqgap {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass

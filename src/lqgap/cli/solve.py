@@ -1,0 +1,88 @@
+"""`lqgap solve`: the optimum of one plant as tables or JSON."""
+
+import difflib
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import lqgap
+from lqgap.errors import InvalidArgumentError
+from lqgap.systems import LQG, FiniteOptimum, Optimum, solve, solve_finite, zero_order_hold
+
+MATRICES = ("A", "B", "C", "Q", "R", "W", "V", "S0")
+
+
+def print_optimum(path: Path | None, *, horizon: int, as_json: bool) -> None:
+    """Solve the plant of a file, or the built-in one, and print what was found."""
+    lqgap.enable_x64()
+    plant = read_plant(path) if path else mass_on_a_spring()
+    optimum, finite = solve(plant), solve_finite(plant, horizon=horizon)
+    if as_json:
+        print(json.dumps(_as_record(optimum, finite, horizon=horizon), indent=2))  # noqa: T201
+    else:
+        title = path.name if path else "mass on a spring, position measured every 0.3 s"
+        _print_tables(title, plant, optimum, finite)
+
+
+def read_plant(path: Path) -> LQG:
+    """The plant whose matrices a TOML file lists."""
+    try:
+        matrices = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidArgumentError(f"{path} is not a TOML file: {error}") from None
+    for key in matrices:
+        if key not in MATRICES:
+            nearest = difflib.get_close_matches(key.upper(), MATRICES, n=1, cutoff=0.5)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            raise InvalidArgumentError(f"{path} has the key {key!r}, expected {', '.join(MATRICES)}{hint}")
+    for key in MATRICES[:3]:
+        if key not in matrices:
+            raise InvalidArgumentError(f"{path} has no matrix {key}: A, B and C are needed")
+    return LQG(**matrices)
+
+
+def mass_on_a_spring() -> LQG:
+    """Mass 1, stiffness 2.25, damping 0.5, force gain 3."""
+    A, B = zero_order_hold([[0.0, 1.0], [-2.25, -0.5]], [[0.0], [3.0]], dt=0.3)
+    return LQG(A, B, [[1.0, 0.0]], R=[[0.1]])
+
+
+def _as_record(optimum: Optimum, finite: FiniteOptimum, *, horizon: int) -> dict[str, Any]:
+    names = ("J", "P", "K", "Sigma", "L", "F", "S", "spectral_radius", "residual")
+    record = {name: np.asarray(getattr(optimum, name)).tolist() for name in names}
+    return {**record, "horizon": horizon, "value": float(finite.value)}
+
+
+def _print_tables(title: str, plant: LQG, optimum: Optimum, finite: FiniteOptimum) -> None:
+    steps = len(finite.P)
+    unavoidable = float(np.trace(plant.Q @ plant.V))
+    costs = Table(title=f"Optimum: {title}", title_justify="left")
+    costs.add_column("quantity")
+    costs.add_column("value", justify="right")
+    costs.add_column("meaning")
+    rows = (
+        ("J", optimum.J, "optimal cost of a step, in the long run"),
+        ("tr(QV)", unavoidable, "of it, measurement noise that no policy avoids"),
+        ("V*", finite.value, f"optimal cost of steps 0..{steps - 1}"),
+        ("V* / steps", finite.value / steps, "the same, of a step"),
+        ("rho(A)", np.max(np.abs(np.linalg.eigvals(plant.A))), "spectral radius of the plant alone"),
+        ("rho", optimum.spectral_radius, "of the closed loop: filter and controller"),
+        ("residual", optimum.residual, "of the Riccati equations, relative"),
+    )
+    for name, value, meaning in rows:
+        costs.add_row(name, f"{float(value):.6g}", meaning)
+    gains = Table(title="Gains", title_justify="left", show_lines=True)
+    gains.add_column("gain")
+    gains.add_column("rows", justify="right")
+    gains.add_column("use")
+    uses = ("u = -K xhat", "xhat = predicted + L (y - C predicted)")
+    for name, gain, use in zip("KL", (optimum.K, optimum.L), uses, strict=True):
+        gains.add_row(name, np.array2string(np.asarray(gain), precision=6, suppress_small=True), use)
+    Console().print(costs, gains, sep="\n")

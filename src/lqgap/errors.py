@@ -1,0 +1,29 @@
+"""Everything lqgap raises on purpose; the command line shows each as one line and an exit code."""
+
+
+class LqgapError(Exception):
+    """Base of all errors that a user can cause or repair."""
+
+
+class InvalidArgumentError(LqgapError):
+    """An argument has the wrong type, shape or range."""
+
+
+class InvalidSystemError(InvalidArgumentError):
+    """A matrix of a system is malformed, or the matrices do not fit together."""
+
+
+class PrecisionError(LqgapError):
+    """JAX is in 32-bit mode, in which Riccati equations cannot be trusted."""
+
+
+class NotStabilizableError(LqgapError):
+    """An unstable or marginal mode cannot be moved by the input, or is not excited by the noise."""
+
+
+class NotDetectableError(LqgapError):
+    """An unstable or marginal mode does not show in the output, or not in the cost."""
+
+
+class NotConvergedError(LqgapError):
+    """An iteration ended without an answer that satisfies its equation."""

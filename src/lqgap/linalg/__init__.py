@@ -1,0 +1,51 @@
+"""Riccati and Lyapunov equations, spectra and positive semidefinite matrices: arrays in, arrays out.
+
+Every function is written for one matrix and is safe under `jit`, `vmap` and `grad`.
+Inside `jit` failure is a field of the answer; outside, it is an exception.
+"""
+
+from lqgap.linalg.lyapunov import LyapunovSolution, solve_lyapunov
+from lqgap.linalg.modes import hidden_modes, unreachable_modes
+from lqgap.linalg.psd import (
+    inverse_sqrt_psd,
+    log_det_psd,
+    quadratic,
+    solve_psd,
+    sqrt_psd,
+    symmetrize,
+)
+from lqgap.linalg.riccati import (
+    RiccatiSolution,
+    RiccatiStep,
+    riccati_recursion,
+    riccati_step,
+    solve_riccati,
+)
+from lqgap.linalg.stability import (
+    StrongStability,
+    certify_by_lyapunov,
+    certify_by_weight,
+    spectral_radius,
+)
+
+__all__ = [
+    "LyapunovSolution",
+    "RiccatiSolution",
+    "RiccatiStep",
+    "StrongStability",
+    "certify_by_lyapunov",
+    "certify_by_weight",
+    "hidden_modes",
+    "inverse_sqrt_psd",
+    "log_det_psd",
+    "quadratic",
+    "riccati_recursion",
+    "riccati_step",
+    "solve_lyapunov",
+    "solve_psd",
+    "solve_riccati",
+    "spectral_radius",
+    "sqrt_psd",
+    "symmetrize",
+    "unreachable_modes",
+]

@@ -1,0 +1,44 @@
+"""Modes that inputs cannot reach or outputs do not show: the test of Popov, Belevitch and Hautus.
+
+A mode lambda of A is unreachable from B if [A - lambda I, B] loses rank. Only modes with
+|lambda| >= 1 matter here. These functions explain failures to people; they run on concrete
+numbers, outside `jit`.
+"""
+
+import numpy as np
+
+from lqgap.linalg.arguments import MatrixLike
+
+STABILITY_MARGIN = 1e-9  # a mode this close to the unit circle counts as marginal
+RANK_TOLERANCE = 1e-12  # smallest singular value, relative to the largest
+
+
+def unreachable_modes(A: MatrixLike, B: MatrixLike) -> list[complex]:
+    """The eigenvalues of A on or outside the unit circle that no column of B can move."""
+    A, B = np.asarray(A), np.asarray(B)
+    eigenvalues = np.linalg.eigvals(A)
+    # Scaling B leaves reachability as it is; unscaled, B in small units would look like zero.
+    size = np.linalg.norm(B, 2)
+    reach = B * (np.linalg.norm(A, 2) / size) if size > 0 else B
+    unstable = eigenvalues[np.abs(eigenvalues) >= 1 - STABILITY_MARGIN]
+    return [mode for mode in map(complex, unstable) if not _is_full_rank(A, reach, mode)]
+
+
+def hidden_modes(A: MatrixLike, C: MatrixLike) -> list[complex]:
+    """The eigenvalues of A on or outside the unit circle that no row of C shows."""
+    return unreachable_modes(np.asarray(A).T, np.asarray(C).T)
+
+
+def describe_modes(modes: list[complex]) -> str:
+    """Modes as a person reads them: '1.02', or '1.0 (marginal)', or '0.8+0.9j'."""
+    return ", ".join(_describe(mode) for mode in modes)
+
+
+def _is_full_rank(A: np.ndarray, B: np.ndarray, mode: complex) -> bool:
+    singular = np.linalg.svd(np.hstack([A - mode * np.eye(len(A)), B]), compute_uv=False)
+    return bool(singular[len(A) - 1] > RANK_TOLERANCE * len(A) * singular[0])
+
+
+def _describe(mode: complex) -> str:
+    text = f"{mode.real:.6g}" if abs(mode.imag) < 1e-12 else f"{mode.real:.6g}{mode.imag:+.6g}j"
+    return text + (" (marginal)" if abs(abs(mode) - 1) <= STABILITY_MARGIN else "")

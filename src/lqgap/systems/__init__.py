@@ -1,0 +1,66 @@
+"""One LQG problem: its optimum, its filters and its value targets."""
+
+from lqgap.systems.clipped import ClippedFilter, arx_matrix, arx_window, clipped_beliefs
+from lqgap.systems.continuous import accumulate_noise, zero_order_hold
+from lqgap.systems.finite import FiniteOptimum, solve_finite
+from lqgap.systems.kalman import (
+    Belief,
+    Correction,
+    correct,
+    filter_record,
+    log_likelihood,
+    predict,
+    prior,
+)
+from lqgap.systems.lqg import LQG, stack
+from lqgap.systems.markov import markov_parameters, predictor_markov_parameters
+from lqgap.systems.optimum import (
+    Optimum,
+    closed_loop_matrix,
+    filter_matrix,
+    predictor_matrix,
+    require_converged,
+    solve,
+)
+from lqgap.systems.steady import steady_beliefs, steady_correct, steady_predict
+from lqgap.systems.transform import change_coordinates, delay_input, whiten
+from lqgap.systems.value import ValueTarget, bellman_backup, bias, bias_matrix, value_target
+
+__all__ = [
+    "LQG",
+    "Belief",
+    "ClippedFilter",
+    "Correction",
+    "FiniteOptimum",
+    "Optimum",
+    "ValueTarget",
+    "accumulate_noise",
+    "arx_matrix",
+    "arx_window",
+    "bellman_backup",
+    "bias",
+    "bias_matrix",
+    "change_coordinates",
+    "clipped_beliefs",
+    "closed_loop_matrix",
+    "correct",
+    "delay_input",
+    "filter_matrix",
+    "filter_record",
+    "log_likelihood",
+    "markov_parameters",
+    "predict",
+    "predictor_markov_parameters",
+    "predictor_matrix",
+    "prior",
+    "require_converged",
+    "solve",
+    "solve_finite",
+    "stack",
+    "steady_beliefs",
+    "steady_correct",
+    "steady_predict",
+    "value_target",
+    "whiten",
+    "zero_order_hold",
+]

@@ -1,0 +1,87 @@
+"""The time-varying Kalman filter, exact from the first observation on.
+
+    correct:  e = y - C xhat_{t|t-1} ~ N(0, S) ,   S = C Sigma C' + V ,   L = Sigma C' S^-1
+              xhat_{t|t} = xhat_{t|t-1} + L e ,    Sigma_{t|t} = (I - LC) Sigma (I - LC)' + L V L'
+    predict:  xhat_{t+1|t} = A xhat_{t|t} + B u ,    Sigma_{t+1|t} = A Sigma_{t|t} A' + W
+
+A lost observation is NaN. A lost component carries no information: its row of C becomes zero and its
+noise is set to one apart from all others, so that shapes stay as they are under `jit`.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from lqgap.linalg.arguments import MatrixLike, read_record
+from lqgap.linalg.psd import log_det_psd, quadratic, solve_psd, symmetrize
+from lqgap.systems.lqg import LQG, require_single
+
+
+class Belief(eqx.Module):
+    """What the filter knows of the state: x ~ N(mean, cov)."""
+
+    mean: Float[Array, " state"]
+    cov: Float[Array, "state state"]
+
+
+class Correction(eqx.Module):
+    """What one observation tells: the belief after it, its innovation and their gain."""
+
+    belief: Belief
+    innovation: Float[Array, " output"]
+    S: Float[Array, "output output"]
+    gain: Float[Array, "state output"]
+    log_likelihood: Float[Array, ""]
+
+
+def prior(plant: LQG) -> Belief:
+    """The belief before the first observation."""
+    return Belief(mean=jnp.zeros_like(plant.A[0]), cov=plant.S0)
+
+
+def correct(plant: LQG, belief: Belief, y: Float[Array, " output"]) -> Correction:
+    """Condition the belief on an observation; its lost components (NaN) tell nothing."""
+    seen = ~jnp.isnan(y)
+    C = jnp.where(seen[:, None], plant.C, 0)
+    V = jnp.where(seen[:, None] & seen[None, :], plant.V, jnp.eye(len(y)))
+    innovation = jnp.where(seen, y - plant.C @ belief.mean, 0)
+    S = symmetrize(C @ belief.cov @ C.T + V)
+    gain = solve_psd(S, C @ belief.cov).T
+    keep = jnp.eye(len(belief.mean)) - gain @ C
+    cov = symmetrize(keep @ belief.cov @ keep.T + gain @ V @ gain.T)
+    log_likelihood = -0.5 * (
+        quadratic(innovation, jnp.linalg.inv(S)) + log_det_psd(S) + jnp.sum(seen) * jnp.log(2 * jnp.pi)
+    )
+    after = Belief(mean=belief.mean + gain @ innovation, cov=cov)
+    return Correction(after, innovation, S, gain, log_likelihood)
+
+
+def predict(plant: LQG, belief: Belief, u: Float[Array, " input"]) -> Belief:
+    """Carry the belief over one step with input u."""
+    return Belief(
+        mean=plant.A @ belief.mean + plant.B @ u,
+        cov=symmetrize(plant.A @ belief.cov @ plant.A.T + plant.W),
+    )
+
+
+def filter_record(plant: LQG, y: MatrixLike, u: MatrixLike) -> Correction:
+    """Run the filter over a record, rows (time, output) and (time, input): a correction a step."""
+    require_single(plant)
+    y, u = read_record(y, u, num_outputs=plant.num_outputs, num_inputs=plant.num_inputs)
+    return _filter_record(plant, y, u)
+
+
+def log_likelihood(plant: LQG, y: MatrixLike, u: MatrixLike) -> Float[Array, " time"]:
+    """log p(y_0..y_t | u_0..u_{t-1}) for every t of a record; the last entry is the whole record's."""
+    return jnp.cumsum(filter_record(plant, y, u).log_likelihood)
+
+
+@jax.jit
+def _filter_record(plant: LQG, y: Array, u: Array) -> Correction:
+    def step(belief: Belief, record: tuple[Array, Array]) -> tuple[Belief, Correction]:
+        observed, applied = record
+        correction = correct(plant, belief, observed)
+        return predict(plant, correction.belief, applied), correction
+
+    return jax.lax.scan(step, prior(plant), (y, u))[1]

@@ -1,0 +1,134 @@
+"""The stationary optimum of one LQG problem.
+
+    control:  P = A'PA + C'QC - A'PB M^-1 B'PA ,   M = R + B'PB ,   K = M^-1 B'PA ,   u = -K xhat_{t|t}
+    filter:   Sigma = A (I - LC) Sigma A' + W ,   S = C Sigma C' + V ,   L = Sigma C' S^-1 ,   F = A L
+    cost:     J = tr(P W) + tr(K'MK Sigma_filtered) + tr(Q V) ,   Sigma_filtered = (I - LC) Sigma
+
+Sigma is the covariance of the one-step prediction error x_t - xhat_{t|t-1}. The term tr(Q V) is the
+cost of measurement noise in y, which no policy can avoid.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from lqgap.errors import NotConvergedError, NotDetectableError, NotStabilizableError
+from lqgap.linalg.arguments import is_concrete
+from lqgap.linalg.modes import describe_modes, hidden_modes, unreachable_modes
+from lqgap.linalg.psd import solve_psd, symmetrize
+from lqgap.linalg.riccati import solve_riccati
+from lqgap.systems.lqg import LQG, require_single
+
+
+class Optimum(eqx.Module):
+    """Gains, covariances and average cost of the optimal stationary controller of a plant."""
+
+    P: Float[Array, "state state"]
+    K: Float[Array, "input state"]
+    M: Float[Array, "input input"]
+    Sigma: Float[Array, "state state"]
+    Sigma_filtered: Float[Array, "state state"]
+    L: Float[Array, "state output"]
+    F: Float[Array, "state output"]
+    S: Float[Array, "output output"]
+    J: Float[Array, ""]
+    converged: Bool[Array, ""]
+    residual: Float[Array, ""]  # the larger relative residual of the two Riccati equations
+    spectral_radius: Float[Array, ""]  # of the closed loop: the larger of A - BK and A - FC
+
+
+def solve(plant: LQG) -> Optimum:
+    """Solve both Riccati equations; outside `jit` and `vmap`, raises where there is no solution."""
+    require_single(plant)
+    optimum = _solve(plant)
+    if is_concrete(optimum):
+        require_converged(optimum, plant)
+    return optimum
+
+
+def require_converged(optimum: Optimum, plant: LQG) -> None:
+    """Raise, with the cause, if a plant (or any plant of a batch) has no stationary optimum."""
+    batch_shape = optimum.J.shape
+    for index in np.ndindex(batch_shape):
+        member, member_optimum = jax.tree.map(lambda leaf, i=index: leaf[i], (plant, optimum))
+        where = f" (plant {index[0] if len(index) == 1 else index} of the batch)" if index else ""
+        _require_modes(member, where)
+        if not (member_optimum.converged and np.isfinite(member_optimum.J)):
+            raise NotConvergedError(
+                f"the Riccati equations were not solved{where}: relative residual "
+                f"{float(member_optimum.residual):.3g}, closed-loop spectral radius "
+                f"{float(member_optimum.spectral_radius):.9g} (must be below 1); "
+                f"badly scaled units are the usual cause"
+            )
+
+
+def closed_loop_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:
+    """A - BK: how the state moves under the optimal input when it is known."""
+    return plant.A - plant.B @ optimum.K
+
+
+def predictor_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:
+    """A - FC = A (I - LC): how an error of the prediction xhat_{t|t-1} decays."""
+    return plant.A - optimum.F @ plant.C
+
+
+def filter_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:
+    """(I - LC) A: how an error of the filtered xhat_{t|t} decays."""
+    return plant.A - optimum.L @ (plant.C @ plant.A)
+
+
+@jax.jit
+def _solve(plant: LQG) -> Optimum:
+    A, B, C = plant.A, plant.B, plant.C
+    control = solve_riccati(A, B, Q=symmetrize(C.T @ plant.Q @ C), R=plant.R)
+    estimate = solve_riccati(A.T, C.T, Q=plant.W, R=plant.V)
+    Sigma, S = estimate.P, estimate.M
+    L = solve_psd(S, C @ Sigma).T
+    correction = jnp.eye(len(A)) - L @ C
+    Sigma_filtered = symmetrize(correction @ Sigma @ correction.T + L @ plant.V @ L.T)
+    J = (
+        jnp.trace(control.P @ plant.W)
+        + jnp.trace(control.K.T @ control.M @ control.K @ Sigma_filtered)
+        + jnp.trace(plant.Q @ plant.V)
+    )
+    return Optimum(
+        P=control.P,
+        K=control.K,
+        M=control.M,
+        Sigma=Sigma,
+        Sigma_filtered=Sigma_filtered,
+        L=L,
+        F=A @ L,
+        S=S,
+        J=J,
+        converged=control.converged & estimate.converged,
+        residual=jnp.maximum(control.residual, estimate.residual),
+        spectral_radius=jnp.maximum(control.spectral_radius, estimate.spectral_radius),
+    )
+
+
+def _require_modes(plant: LQG, where: str) -> None:
+    A = plant.A
+    if unreachable := unreachable_modes(A, plant.B):
+        raise NotStabilizableError(
+            f"(A, B) is not stabilisable{where}: the inputs cannot move the modes "
+            f"{describe_modes(unreachable)} of A"
+        )
+    if hidden := hidden_modes(A, plant.C):
+        raise NotDetectableError(
+            f"(A, C) is not detectable{where}: the modes {describe_modes(hidden)} of A do not show "
+            f"in the outputs, so no output feedback can stabilise them"
+        )
+    if hidden := hidden_modes(A, plant.Q @ plant.C):
+        raise NotDetectableError(
+            f"(A, QC) is not detectable{where}: the modes {describe_modes(hidden)} of A do not show "
+            f"in the cost y'Qy, so the optimal input would leave them alone; weigh them in Q"
+        )
+    if still := unreachable_modes(A, plant.W):
+        raise NotStabilizableError(
+            f"(A, W) is not stabilisable{where}: the process noise does not excite the modes "
+            f"{describe_modes(still)} of A, so the steady filter would stop correcting them; "
+            f"give W a small value there"
+        )

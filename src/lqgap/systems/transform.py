@@ -1,0 +1,103 @@
+"""The same plant written differently: other state coordinates, unit noise, delayed inputs."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from lqgap.errors import InvalidArgumentError, InvalidSystemError
+from lqgap.linalg.arguments import MatrixLike, is_concrete, read_array, read_count, require_shape
+from lqgap.linalg.psd import inverse_sqrt_psd, sqrt_psd
+from lqgap.systems.lqg import LQG, require_single
+
+
+def change_coordinates(plant: LQG, T: MatrixLike) -> LQG:
+    """The plant in the state T x; costs, outputs and Markov parameters stay as they are."""
+    require_single(plant)
+    T = read_array("T", T, num_axes=2)
+    require_shape("T", T, plant.A.shape, why="it maps states to states")
+    if is_concrete(T) and not np.linalg.cond(np.asarray(T)) < 1e12:
+        raise InvalidSystemError(
+            "T is singular or nearly so (condition number above 1e12): it must be invertible"
+        )
+    inverse = jnp.linalg.inv(T)
+    return LQG(
+        T @ plant.A @ inverse,
+        T @ plant.B,
+        plant.C @ inverse,
+        Q=plant.Q,
+        R=plant.R,
+        W=_congruence(T, plant.W),
+        V=plant.V,
+        S0=_congruence(T, plant.S0),
+    )
+
+
+def whiten(plant: LQG) -> LQG:
+    """The plant in the state W^-1/2 x and output V^-1/2 y, in which W and V are the identity.
+
+    The optimal costs stay as they are. Plants of one class may be whitened together only if
+    they have the same V, since the output is what all of them share.
+    """
+    require_single(plant)
+    if is_concrete(plant) and not np.linalg.cond(np.asarray(plant.W)) < 1e12:
+        raise InvalidSystemError(
+            "W is singular or nearly so: a plant with noise-free states cannot be whitened, and "
+            "need not be: every function of lqgap takes a general W"
+        )
+    W_root, W_inverse = sqrt_psd(plant.W), inverse_sqrt_psd(plant.W)
+    V_root, V_inverse = sqrt_psd(plant.V), inverse_sqrt_psd(plant.V)
+    return LQG(
+        W_inverse @ plant.A @ W_root,
+        W_inverse @ plant.B,
+        V_inverse @ plant.C @ W_root,
+        Q=_congruence(V_root, plant.Q),
+        R=plant.R,
+        W=jnp.eye(plant.num_states),
+        V=jnp.eye(plant.num_outputs),
+        S0=_congruence(W_inverse, plant.S0),
+    )
+
+
+def delay_input(plant: LQG, steps: Any, *, longest: Any = None) -> LQG:
+    """The plant whose inputs take effect `steps` steps later, with state (x, u_{t-1}, u_{t-2}, ...).
+
+    Args:
+        longest: keep this many past inputs (default `steps`), so that plants of different delay
+            have one size. Past inputs beyond the delay are stable and have no effect.
+    """
+    require_single(plant)
+    steps = read_count("steps", steps, least=0)
+    longest = steps if longest is None else read_count("longest", longest, least=0)
+    if longest < steps:
+        raise InvalidArgumentError(f"longest is {longest}, expected at least steps = {steps}")
+    n, m, p = plant.num_states, plant.num_inputs, plant.num_outputs
+    size = n + longest * m
+    A = jnp.zeros((size, size)).at[:n, :n].set(plant.A)
+    B = jnp.zeros((size, m))
+    if steps == 0:
+        B = B.at[:n].set(plant.B)
+    else:
+        A = A.at[:n, n + (steps - 1) * m : n + steps * m].set(plant.B)
+    if longest > 0:
+        B = B.at[n : n + m].set(jnp.eye(m))
+        A = A.at[n + m :, n : size - m].set(jnp.eye((longest - 1) * m))
+    return LQG(
+        A,
+        B,
+        jnp.zeros((p, size)).at[:, :n].set(plant.C),
+        Q=plant.Q,
+        R=plant.R,
+        W=_embed(plant.W, size),
+        V=plant.V,
+        S0=_embed(plant.S0, size),
+    )
+
+
+def _congruence(T: Array, X: Array) -> Array:
+    return T @ X @ T.T
+
+
+def _embed(X: Array, size: int) -> Array:
+    return jnp.zeros((size, size)).at[: len(X), : len(X)].set(X)

@@ -1,0 +1,79 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import lqgap
+from lqgap.cli.solve import mass_on_a_spring, print_optimum, read_plant
+from lqgap.errors import InvalidArgumentError, InvalidSystemError
+
+PLANT = "A = [[0.9]]\nB = [[1]]\nC = [[1]]\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text):
+        path = tmp_path / "plant.toml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def test_a_plant_file_is_solved(write, capsys):
+    print_optimum(write(PLANT), horizon=50, as_json=True)
+    record = json.loads(capsys.readouterr().out)
+    np.testing.assert_allclose(record["J"], 2.9128735930062413, rtol=1e-12)
+    np.testing.assert_allclose(record["value"], 147.2477851987892, rtol=1e-12)
+
+
+def test_the_built_in_plant_is_printed_as_tables(capsys):
+    print_optimum(None, horizon=200, as_json=False)
+    printed = capsys.readouterr().out
+    assert "3.91515" in printed
+    assert f"{float(lqgap.solve_finite(mass_on_a_spring(), horizon=200).value):.6g}" in printed
+
+
+BAD_FILES = {
+    "unknown key": (PLANT + "SO = [[1]]", InvalidArgumentError, "did you mean S0"),
+    "missing matrix": ("A = [[0.9]]\nB = [[1]]", InvalidArgumentError, "no matrix C"),
+    "no toml": ("A = [[0.9", InvalidArgumentError, "not a TOML file: Unclosed array"),
+    "no text": (b"\xff\xfe", InvalidArgumentError, "not a TOML file"),
+    "wrong size": (PLANT + "Q = [[1, 0], [0, 1]]", InvalidSystemError, r"Q has shape \(2, 2\)"),
+    "not a number": ('A = "x"\nB = [[1]]\nC = [[1]]', InvalidSystemError, "A holds"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BAD_FILES))
+def test_a_bad_file_raises(write, name):
+    text, error, message = BAD_FILES[name]
+    with pytest.raises(error, match=message):
+        read_plant(write(text))
+
+
+def test_a_missing_file_raises(tmp_path):
+    with pytest.raises(InvalidArgumentError, match="cannot be read: No such file"):
+        read_plant(tmp_path / "nothing.toml")
+
+
+def lqgap_command(*arguments):
+    command = [sys.executable, "-m", "lqgap", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message"),
+    [
+        (PLANT.replace("0.9", "nan"), 3, "error: A has entries that are NaN"),
+        ("A = [[2]]\nB = [[0]]\nC = [[1]]", 3, "error: (A, B) is not stabilisable"),
+        ("A = [[1e250]]\nB = [[1]]\nC = [[1]]", 4, "error: the Riccati equations were not solved"),
+    ],
+)
+def test_an_error_is_one_line_and_an_exit_code(write, text, code, message):
+    finished = lqgap_command("solve", write(text))
+    assert finished.returncode == code
+    assert finished.stdout == ""
+    assert finished.stderr.startswith(message)
+    assert finished.stderr.count("\n") == 1

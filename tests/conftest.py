@@ -1,0 +1,47 @@
+"""Settings and fixtures of all tests."""
+
+import json
+import pathlib
+
+import hypothesis
+import jax
+import jaxtyping
+import pytest
+
+import lqgap
+
+jax.config.update("jax_enable_x64", True)
+jax.config.update("jax_numpy_rank_promotion", "raise")
+hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+hypothesis.settings.load_profile("repeatable")
+
+GOLDEN = json.loads((pathlib.Path(__file__).parent / "golden" / "lqg.json").read_text())
+
+
+@pytest.fixture(params=[0, 1, 2])
+def seed(request):
+    """A test that asks for it runs once for each of a few fixed seeds."""
+    return request.param
+
+
+@pytest.fixture(params=sorted(GOLDEN["systems"]))
+def golden(request):
+    """One of the golden systems, as plain data."""
+    return GOLDEN["systems"][request.param]
+
+
+@pytest.fixture
+def golden_plant(golden):
+    """The same golden system as an LQG."""
+    return lqgap.LQG(
+        *(golden[name] for name in "ABC"),
+        **{name: golden[name] for name in ("Q", "R", "W", "V", "S0")},
+    )
+
+
+@pytest.fixture
+def as_users_run_it():
+    """Switches off the shape checks that only tests have, to see the errors that users see."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)

@@ -1,0 +1,59 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lqgap.errors import InvalidArgumentError, InvalidSystemError
+from lqgap.linalg.arguments import (
+    is_concrete,
+    read_array,
+    read_count,
+    read_covariance,
+    read_positive,
+)
+
+
+def test_traced_values_are_not_concrete():
+    assert is_concrete([jnp.ones(2), np.ones(2), 1.0, "text"])
+    seen = []
+    jax.jit(lambda x: seen.append(is_concrete([1.0, x])) or x)(1.0)
+    assert seen == [False]
+
+
+def test_values_are_checked_outside_jit_and_shapes_also_inside():
+    with pytest.raises(InvalidSystemError, match="NaN"):
+        read_array("X", [[jnp.nan]], num_axes=2)
+    inside = jax.jit(lambda x: read_array("X", [[x, 0.0]], num_axes=2))
+    assert jnp.isnan(inside(jnp.nan)[0, 0])
+    with pytest.raises(InvalidSystemError, match=r"X has shape \(2,\), expected a matrix"):
+        jax.jit(lambda x: read_array("X", [x, x], num_axes=2))(1.0)
+    with pytest.raises(InvalidSystemError, match="X is not an array of numbers"):
+        jax.jit(lambda x: read_array("X", [[x, x], [x]], num_axes=2))(1.0)
+
+
+def test_a_covariance_comes_out_exactly_symmetric():
+    X = np.array([[1.0, 0.3], [0.3 + 1e-12, 2.0]])
+    read = read_covariance("X", X, size=2, definite=True, why="")
+    np.testing.assert_array_equal(read, read.T)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_definiteness_does_not_depend_on_units(scale):
+    read_covariance("X", scale * np.diag([1.0, 1e-6]), size=2, definite=True, why="")
+    with pytest.raises(InvalidSystemError, match="X is not positive semidefinite"):
+        read_covariance("X", scale * np.diag([1.0, -1e-6]), size=2, definite=False, why="")
+
+
+def test_counts_and_positive_numbers():
+    assert read_count("n", np.int64(3), least=1) == 3
+    assert read_positive("dt", 2) == 2.0
+    with pytest.raises(InvalidArgumentError, match="n is 0, expected at least 1"):
+        read_count("n", 0, least=1)
+    with pytest.raises(InvalidArgumentError, match=r"dt is -0\.1, expected a positive number"):
+        read_positive("dt", -0.1)
+
+
+def test_a_long_value_is_shortened_in_the_message():
+    with pytest.raises(InvalidSystemError) as raised:
+        read_array("X", np.full((50, 50), np.nan), num_axes=2)
+    assert len(str(raised.value)) < 200

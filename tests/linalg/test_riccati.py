@@ -1,0 +1,166 @@
+from decimal import Decimal, localcontext
+
+import control
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.linalg
+from golden.darex import IN_SCOPE, OUT_OF_SCOPE
+from random_systems import directional_difference, random_matrices
+
+from lqgap.errors import (
+    InvalidSystemError,
+    NotConvergedError,
+    NotDetectableError,
+    NotStabilizableError,
+)
+from lqgap.linalg import riccati_recursion, riccati_step, solve_riccati, spectral_radius
+
+
+def random_riccati(rng, *, states, radius):
+    inputs = (states + 1) // 2
+    (A, B, C), weights = random_matrices(rng, states=states, inputs=inputs, outputs=states, radius=radius)
+    Q = C.T @ weights["Q"] @ C
+    return A, B, (Q + Q.T) / 2, weights["R"]
+
+
+def residual(P, A, B, Q, R):
+    """The Riccati equation in its printed form, relative to the size of P."""
+    P = np.asarray(P)
+    right = A.T @ P @ A + Q - A.T @ P @ B @ np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
+    return np.linalg.norm(P - right) / np.linalg.norm(P)
+
+
+def test_agrees_with_scipy_python_control_and_slycot_on_300_random_systems():
+    rng = np.random.default_rng(0)
+    for index in range(300):
+        radius = 0.999 if index % 10 == 0 else rng.uniform(0.1, 0.999)
+        A, B, Q, R = random_riccati(rng, states=1 + index % 12, radius=radius)
+        solution = solve_riccati(A, B, Q=Q, R=R)
+        assert solution.spectral_radius < 1
+        assert residual(solution.P, A, B, Q, R) < 1e-12
+        K_scipy = control.dlqr(A, B, Q, R, method="scipy")[0]
+        K_slycot, P_slycot, _ = control.dlqr(A, B, Q, R, method="slycot")
+        for P in (scipy.linalg.solve_discrete_are(A, B, Q, R), P_slycot):
+            assert np.linalg.norm(solution.P - P) < 1e-9 * np.linalg.norm(P)
+        for K in (K_scipy, K_slycot):
+            assert np.linalg.norm(solution.K - K) < 1e-8 * max(np.linalg.norm(K), 1)
+
+
+@pytest.mark.parametrize("name", sorted(IN_SCOPE))
+def test_solves_the_benchmark_collection(name):
+    A, B, Q, R = (np.asarray(matrix, dtype=float) for matrix in IN_SCOPE[name])
+    solution = solve_riccati(A, B, Q=Q, R=R)
+    assert residual(solution.P, A, B, Q, R) < 1e-14 * len(A)
+    assert spectral_radius(A - B @ solution.K) < 1
+
+
+@pytest.mark.parametrize("name", sorted(OUT_OF_SCOPE))
+def test_what_is_out_of_scope_in_the_collection_raises(name):
+    (A, B, Q, R), reason = OUT_OF_SCOPE[name]
+    with pytest.raises(InvalidSystemError, match=reason):
+        solve_riccati(A, B, Q=Q, R=R)
+
+
+def test_a_closed_loop_that_almost_touches_the_circle_keeps_its_digits():
+    """DAREX 14 is diag(p, 1, 1, 1), p the root of b^2 p^2 + (r - a^2 r - b^2) p - r = 0."""
+    A, B, Q, R = IN_SCOPE["darex 14"]
+    with localcontext() as context:
+        context.prec = 50
+        a, b, r = (Decimal(float(number)) for number in (A[0, 0], B[0][0], R[0][0]))
+        half = (b * b - r + a * a * r) / (2 * b * b)
+        exact = half + (half * half + r / (b * b)).sqrt()
+    solution = solve_riccati(A, B, Q=Q, R=R)
+    # The equation's condition is 1 / (1 - radius) = 4e7, so rounding alone makes 1e-8.
+    tolerance = np.finfo(float).eps / (1 - solution.spectral_radius)
+    np.testing.assert_allclose(solution.P, np.diag([float(exact), 1, 1, 1]), rtol=tolerance)
+
+
+def test_the_solution_is_the_limit_of_the_recursion(seed):
+    A, B, Q, R = map(jnp.asarray, random_riccati(np.random.default_rng(seed), states=4, radius=1.1))
+    solution = solve_riccati(A, B, Q=Q, R=R)
+    steps = riccati_recursion(jnp.zeros((4, 4)), A, B, Q=Q, R=R, num_steps=400)
+    np.testing.assert_allclose(steps.P[0], solution.P, rtol=1e-9)
+    np.testing.assert_allclose(steps.K[0], solution.K, rtol=1e-8, atol=1e-10)
+
+
+def test_one_step_of_the_recursion_is_the_printed_formula(seed):
+    A, B, Q, R = map(jnp.asarray, random_riccati(np.random.default_rng(seed), states=4, radius=1.1))
+    P = Q + 3 * np.eye(4)
+    K = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
+    step = riccati_step(jnp.asarray(P), A, B, Q=Q, R=R)
+    np.testing.assert_allclose(step.K, K, rtol=1e-10)
+    np.testing.assert_allclose(step.M, R + B.T @ P @ B, rtol=1e-12)
+    np.testing.assert_allclose(step.P, Q + A.T @ P @ A - A.T @ P @ B @ K, rtol=1e-9)
+
+
+def test_derivatives_of_the_solution_agree_with_finite_differences(seed):
+    rng = np.random.default_rng(seed)
+    point = tuple(map(jnp.asarray, random_riccati(rng, states=3, radius=0.9)))
+    direction = tuple(jnp.asarray(rng.normal(size=matrix.shape)) for matrix in point)
+
+    @jax.jit
+    def cost(A, B, Q, R):
+        return jnp.trace(solve_riccati(A, B, Q=Q, R=R).P)  # Q and R are made symmetric inside
+
+    _, forward = jax.jvp(cost, point, direction)
+    backward = sum(
+        jnp.sum(g * d) for g, d in zip(jax.grad(cost, (0, 1, 2, 3))(*point), direction, strict=True)
+    )
+    expected = directional_difference(cost, point, direction)
+    np.testing.assert_allclose([forward, backward], expected, rtol=1e-8)
+
+
+def test_a_batch_gives_what_its_members_give(seed):
+    rng = np.random.default_rng(seed)
+    members = [random_riccati(rng, states=4, radius=1.0)[:1] for _ in range(6)]
+    A = jnp.asarray([member[0] for member in members])
+    B, identity = jnp.asarray(rng.normal(size=(4, 2))), jnp.eye(4)
+    batch = jax.jit(jax.vmap(lambda A: solve_riccati(A, B, Q=identity, R=jnp.eye(2))))(A)
+    for index in range(6):
+        alone = solve_riccati(A[index], B, Q=identity, R=jnp.eye(2))
+        np.testing.assert_allclose(batch.P[index], alone.P, rtol=1e-10, atol=1e-10)
+
+
+def test_one_shape_is_traced_once():
+    traces = 0
+
+    @jax.jit
+    def solve(A):
+        nonlocal traces
+        traces += 1
+        return solve_riccati(A, jnp.eye(2), Q=jnp.eye(2), R=jnp.eye(2)).P
+
+    for scale in (0.5, 0.9, 1.5):
+        solve(scale * jnp.eye(2))
+    assert traces == 1
+
+
+ONE, TWO = np.eye(2)[:, :1], np.eye(2)
+HOPELESS = {
+    "unreachable unstable mode": (np.diag([0.5, 2.0]), ONE, TWO, NotStabilizableError, "2"),
+    "unreachable marginal mode": (np.diag([0.5, 1.0]), ONE, TWO, NotStabilizableError, "marginal"),
+    "unweighted unstable mode": (np.diag([0.5, 2.0]), TWO, np.diag([1, 0]), NotDetectableError, "2"),
+    "unweighted marginal mode": (np.eye(2), TWO, np.diag([1, 0]), NotDetectableError, "marginal"),
+    "no cost at all": (2 * np.eye(2), TWO, np.zeros((2, 2)), NotDetectableError, "2"),
+    "numbers beyond double precision": (1e200 * np.eye(2), TWO, TWO, NotConvergedError, "scaled"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOPELESS))
+def test_where_there_is_no_stabilising_solution_it_raises_outside_jit_and_is_marked_inside(name):
+    A, B, Q, error, reason = HOPELESS[name]
+    R = np.eye(B.shape[1])
+    with pytest.raises(error, match=reason):
+        solve_riccati(A, B, Q=Q, R=R)
+    assert not jax.jit(lambda A: solve_riccati(A, B, Q=Q, R=R))(A).converged
+
+
+def test_the_undetectable_model_on_which_scipy_returns_a_useless_answer_raises():
+    """The unstable mode is hidden by a change of coordinates, up to rounding."""
+    T = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    A = T @ np.diag([0.5, 0.8, 1.5]) @ T.T
+    C = np.array([[1.0, 1.0, 0.0]]) @ T.T
+    with pytest.raises(NotDetectableError, match=r"1\.5"):
+        solve_riccati(A, T, Q=C.T @ C, R=np.eye(3))

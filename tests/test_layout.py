@@ -1,0 +1,60 @@
+"""The rules of STYLE.md that neither ruff nor import-linter can check."""
+
+import ast
+import pathlib
+import re
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+MODULES = sorted((ROOT / "src" / "lqgap").rglob("*.py"))
+MAX_LINES = 400
+
+
+def name_of(path):
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_a_module_opens_with_what_it_is_and_stays_short(path):
+    text = path.read_text()
+    assert ast.get_docstring(ast.parse(text)), "no docstring"
+    assert len(text.splitlines()) <= MAX_LINES
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_public_names_come_before_private_helpers(path):
+    definitions = [
+        node.name
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("__")
+    ]
+    private = [name.startswith("_") for name in definitions]
+    assert private == sorted(private), definitions
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_shape_checks_stay_on_and_global_options_stay_untouched(path):
+    text = path.read_text()
+    assert "from __future__ import annotations" not in text
+    if path.parent.name != "cli" and path.name != "__init__.py":
+        assert not re.search(r"jax\.config\.update", text)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_every_module_has_its_test_module(path):
+    if path.name.startswith("__") or path.name in {"errors.py", "version.py"}:
+        return
+    relative = path.relative_to(ROOT / "src" / "lqgap")
+    assert (ROOT / "tests" / relative.parent / f"test_{path.name}").exists()
+
+
+def test_no_folder_or_module_is_a_drawer():
+    drawers = {"utils", "util", "helpers", "common", "misc", "tools"}
+    assert not [name_of(path) for path in MODULES if drawers & {path.stem, *path.parts}]
+
+
+def test_pins_name_no_index():
+    for path in (ROOT / "requirements").glob("*.txt"):
+        assert "://" not in path.read_text()
+        assert "--" not in path.read_text()
