@@ -77,3 +77,22 @@ def test_an_error_is_one_line_and_an_exit_code(write, text, code, message):
     assert finished.stdout == ""
     assert finished.stderr.startswith(message)
     assert finished.stderr.count("\n") == 1
+
+
+def test_a_file_with_a_byte_order_mark_and_brackets_in_its_name_is_read(tmp_path, capsys):
+    path = tmp_path / "[bold]plant.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + PLANT.encode())
+    print_optimum(path, horizon=1, as_json=False)
+    assert "[bold]plant.toml" in capsys.readouterr().out
+
+
+def test_small_gains_are_not_printed_as_zero(write, capsys):
+    print_optimum(write("A = [[0.9]]\nB = [[1e-8]]\nC = [[1]]"), horizon=1, as_json=False)
+    assert "e-08" in capsys.readouterr().out
+
+
+def test_a_full_disk_is_one_line(write):
+    command = f"{sys.executable} -m lqgap solve {write(PLANT)} --json > /dev/full"
+    finished = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602
+    assert finished.returncode == 1
+    assert "Traceback" not in finished.stderr

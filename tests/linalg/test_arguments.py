@@ -10,6 +10,8 @@ from lqgap.linalg.arguments import (
     read_count,
     read_covariance,
     read_positive,
+    read_record,
+    read_symmetric,
 )
 
 
@@ -47,7 +49,7 @@ def test_definiteness_does_not_depend_on_units(scale):
 def test_counts_and_positive_numbers():
     assert read_count("n", np.int64(3), least=1) == 3
     assert read_positive("dt", 2) == 2.0
-    with pytest.raises(InvalidArgumentError, match="n is 0, expected at least 1"):
+    with pytest.raises(InvalidArgumentError, match="n is 0, expected a whole number from 1"):
         read_count("n", 0, least=1)
     with pytest.raises(InvalidArgumentError, match=r"dt is -0\.1, expected a positive number"):
         read_positive("dt", -0.1)
@@ -57,3 +59,30 @@ def test_a_long_value_is_shortened_in_the_message():
     with pytest.raises(InvalidSystemError) as raised:
         read_array("X", np.full((50, 50), np.nan), num_axes=2)
     assert len(str(raised.value)) < 200
+
+
+def test_a_rank_deficient_matrix_is_never_definite():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        root = rng.normal(size=(3, 2))
+        with pytest.raises(InvalidSystemError, match="X is not positive definite"):
+            read_covariance("X", root @ root.T, size=3, definite=True, why="")
+
+
+def test_traced_complex_numbers_are_refused_too():
+    with pytest.raises(InvalidSystemError, match="X holds complex128 entries"):
+        jax.jit(lambda x: read_array("X", [[x]], num_axes=2))(1j)
+
+
+def test_a_masked_entry_is_a_lost_one():
+    y = np.ma.masked_array([[1.0], [1e6]], mask=[[False], [True]])
+    read, _ = read_record(y, np.zeros((2, 1)), num_outputs=1, num_inputs=1)
+    np.testing.assert_array_equal(read, [[1.0], [np.nan]])
+
+
+def test_symmetric_matrices_may_be_indefinite():
+    np.testing.assert_array_equal(
+        read_symmetric("X", [[0.0, 1.0], [1.0, 0.0]], size=2, why=""), [[0, 1], [1, 0]]
+    )
+    with pytest.raises(InvalidSystemError, match="X is not symmetric"):
+        read_symmetric("X", [[0.0, 1.0], [0.0, 0.0]], size=2, why="")

@@ -62,3 +62,8 @@ def test_first_and_second_derivatives_agree_with_finite_differences():
 def test_shapes_are_checked():
     with pytest.raises(InvalidSystemError, match=r"Q has shape \(3, 3\), expected \(2, 2\)"):
         solve_lyapunov(jnp.eye(2), jnp.eye(3))
+
+
+def test_an_asymmetric_right_side_is_named():
+    with pytest.raises(InvalidSystemError, match="Q is not symmetric"):
+        solve_lyapunov(0.5 * jnp.eye(2), [[1.0, 1.0], [0.0, 1.0]])

@@ -31,3 +31,11 @@ def test_a_double_mode_needs_two_inputs():
 
 def test_modes_are_described_for_people():
     assert describe_modes([2 + 0j, 1 + 0j, 0.8 + 0.9j]) == "2, 1 (marginal), 0.8+0.9j"
+
+
+def test_balancing_sees_through_badly_chosen_units():
+    A = np.array([[1.1, 0.3, 0.2], [0.2, 0.7, 0.1], [0.3, 0.1, 0.5]])
+    units = np.diag([1.0, 1e5, 1e-5])
+    scaled = units @ A @ np.linalg.inv(units)
+    assert unreachable_modes(scaled, units @ [[1.0], [0.5], [0.2]]) == []
+    assert hidden_modes(scaled, [[1.0, 0.2, 0.3]] @ np.linalg.inv(units)) == []

@@ -1,7 +1,8 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from random_systems import random_definite
+import pytest
+from random_systems import directional_difference, random_definite
 
 from lqgap.linalg import (
     inverse_sqrt_psd,
@@ -45,3 +46,19 @@ def test_all_are_batched_by_vmap(seed):
     rng = np.random.default_rng(seed)
     batch = jnp.asarray([random_definite(rng, 3) for _ in range(5)])
     np.testing.assert_allclose(jax.vmap(sqrt_psd)(batch)[2], sqrt_psd(batch[2]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("function", [sqrt_psd, inverse_sqrt_psd])
+@pytest.mark.parametrize("X", [np.eye(3) * 2.0, np.diag([1.0, 1.0, 4.0])])
+def test_roots_can_be_differentiated_where_eigenvalues_repeat(function, X):
+    rng = np.random.default_rng(0)
+    direction = rng.normal(size=(3, 3))
+    direction = jnp.asarray(direction + direction.T)
+    weight = jnp.asarray(rng.normal(size=(3, 3)))
+
+    def value(X):
+        return jnp.sum(weight * function(X))
+
+    slope = jnp.sum(jax.grad(value)(jnp.asarray(X)) * direction)
+    expected = directional_difference(value, [jnp.asarray(X)], [direction])
+    np.testing.assert_allclose(slope, expected, rtol=1e-8)

@@ -164,3 +164,27 @@ def test_the_undetectable_model_on_which_scipy_returns_a_useless_answer_raises()
     C = np.array([[1.0, 1.0, 0.0]]) @ T.T
     with pytest.raises(NotDetectableError, match=r"1\.5"):
         solve_riccati(A, T, Q=C.T @ C, R=np.eye(3))
+
+
+CHEAP = {
+    "cheap control": ([[1.2, 1.0], [0.0, 0.9]], [[1.0], [-2.0]], np.diag([1.0, 0.0]), [[1e-10]]),
+    "cheaper control": ([[1.2, 1.0], [0.0, 0.9]], [[1.0], [-2.0]], np.diag([1.0, 0.0]), [[1e-13]]),
+    "slow drift": (np.diag([0.5, 1.0]), np.eye(2), np.diag([1.0, 1e-12]), np.eye(2)),
+    "close pair": (np.diag([1.5, 1.501]), [[1.0], [1.0]], np.eye(2), [[1.0]]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CHEAP))
+def test_hard_but_well_posed_equations_are_refined_to_the_last_digits(name):
+    A, B, Q, R = (np.asarray(matrix, dtype=float) for matrix in CHEAP[name])
+    solution = solve_riccati(A, B, Q=Q, R=R)
+    P = scipy.linalg.solve_discrete_are(A, B, Q, R)
+    assert np.linalg.norm(solution.P - P) < 1e-7 * np.linalg.norm(P)
+    assert residual(solution.P, A, B, Q, R) < max(1e-13, 3 * residual(P, A, B, Q, R))
+
+
+def test_an_indefinite_weight_that_only_tracing_lets_pass_does_not_count_as_solved():
+    def solve(weight):
+        return solve_riccati([[0.5]], [[1.0]], Q=[[weight]], R=[[1.0]])
+
+    np.testing.assert_array_equal(jax.vmap(solve)(jnp.asarray([1.0, -0.1])).converged, [True, False])

@@ -88,3 +88,14 @@ def test_a_window_needs_a_length(length):
     plant = random_plant(0)
     with pytest.raises(InvalidArgumentError, match="length is"):
         ClippedFilter(lqgap.solve(plant), plant, length=length)
+
+
+def test_a_lost_observation_is_predicted_over(seed):
+    """With a window longer than the record, the clipped filter is the steady one, losses included."""
+    plant = random_plant(seed)
+    optimum = lqgap.solve(plant)
+    y, u = random_record(seed, plant)
+    y[3], y[6, 0] = np.nan, np.nan
+    np.testing.assert_allclose(
+        clipped_beliefs(optimum, plant, y, u, length=20), steady_beliefs(optimum, plant, y, u), atol=1e-10
+    )

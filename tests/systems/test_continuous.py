@@ -38,10 +38,30 @@ def test_noise_is_the_integral_over_the_step(seed, dt):
     np.testing.assert_allclose(accumulate_noise(A, W, dt=dt), integral, rtol=1e-8, atol=1e-12)
 
 
-def test_noise_over_a_long_step_of_a_stiff_plant_is_its_stationary_covariance():
-    """Where exp(-A dt) is 1e130, the textbook formula would have lost every digit."""
-    A, W = np.diag([-300.0, -1.0]), np.eye(2)
-    np.testing.assert_allclose(accumulate_noise(A, W, dt=1.0)[0, 0], 1 / 600, rtol=1e-12)
+@pytest.mark.parametrize("fast", [3e2, 2e4, 1e6, 1e8])
+def test_noise_over_a_long_step_of_a_stiff_plant_is_its_stationary_covariance(fast):
+    """Where exp(-A dt) overflows, the textbook formula would have lost every digit."""
+    turn = np.array([[np.cos(0.6), -np.sin(0.6)], [np.sin(0.6), np.cos(0.6)]])
+    noise = accumulate_noise(turn @ np.diag([-fast, -1.0]) @ turn.T, np.eye(2), dt=1.0)
+    expected = turn @ np.diag([1 / (2 * fast), (1 - np.exp(-2.0)) / 2]) @ turn.T
+    # Each squaring doubles rounding: eps |A| dt, relative to the largest entry.
+    np.testing.assert_allclose(noise, expected, rtol=0, atol=max(1e-13, 1e-16 * fast))
+
+
+def test_large_units_of_input_and_noise_cost_no_digits():
+    A, B = zero_order_hold([[0.0, 1.0], [0.0, 0.0]], [[0.0], [1e14]], dt=1.0)
+    np.testing.assert_allclose(A, [[1, 1], [0, 1]], rtol=1e-14)
+    np.testing.assert_allclose(B, [[0.5e14], [1e14]], rtol=1e-14)
+    noise = accumulate_noise([[-1.0]], [[1e12]], dt=1.0)
+    np.testing.assert_allclose(noise, [[1e12 * (1 - np.exp(-2)) / 2]], rtol=1e-13)
+    np.testing.assert_array_equal(accumulate_noise([[-1.0]], [[0.0]], dt=1.0), [[0.0]])
+
+
+def test_a_step_far_too_long_is_refused():
+    with pytest.raises(InvalidArgumentError, match="too long for this plant"):
+        zero_order_hold(np.diag([-1e13, -1.0]), np.ones((2, 1)), dt=1.0)
+    with pytest.raises(InvalidArgumentError, match="grows too far"):
+        zero_order_hold([[1e4]], [[1.0]], dt=1.0)
 
 
 def test_an_integrator_has_no_inverse_and_needs_none():

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.linalg
-from random_systems import random_plant
+from random_systems import directional_difference, random_plant
 
 import lqgap
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, NotConvergedError
@@ -111,12 +111,20 @@ def test_the_value_is_differentiable_and_batched():
     plants = lqgap.stack([random_plant(seed) for seed in range(3)])
     values = jax.vmap(lambda plant: lqgap.solve_finite(plant, horizon=7).value)(plants)
     assert values.shape == (3,)
-    slopes = jax.grad(lambda plant: lqgap.solve_finite(plant, horizon=7).value)(random_plant(0))
-    np.testing.assert_allclose(jnp.sum(slopes.S0 * jnp.eye(3)), jnp.trace(slopes.S0))
-    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(slopes))
+    plant = random_plant(0)
+
+    @jax.jit
+    def value(A, S0):
+        changed = lqgap.LQG(A, plant.B, plant.C, Q=plant.Q, R=plant.R, W=plant.W, V=plant.V, S0=S0)
+        return lqgap.solve_finite(changed, horizon=7).value
+
+    point, direction = (plant.A, plant.S0), (jnp.ones((3, 3)), jnp.eye(3))
+    slopes = jax.grad(value, (0, 1))(*point)
+    along = sum(jnp.sum(slope * change) for slope, change in zip(slopes, direction, strict=True))
+    np.testing.assert_allclose(along, directional_difference(value, point, direction), rtol=1e-8)
 
 
-@pytest.mark.parametrize("horizon", [-1, 2.5, "ten", None, True, jnp.asarray(1.0)])
+@pytest.mark.parametrize("horizon", [-1, 2.5, "ten", None, True, jnp.asarray(1.0), 10**9, 10**20])
 def test_a_horizon_that_is_no_count_raises(horizon):
     with pytest.raises(InvalidArgumentError, match=r"horizon is .*expected"):
         lqgap.solve_finite(random_plant(0), horizon=horizon)
@@ -127,3 +135,11 @@ def test_a_batch_or_an_overflow_raises():
         lqgap.solve_finite(lqgap.stack([random_plant(0)]), horizon=3)
     with pytest.raises(NotConvergedError, match="beyond double precision"):
         lqgap.solve_finite(lqgap.LQG([[1e150]], [[0.0]], [[1.0]]), horizon=5)
+
+
+def test_a_plant_cast_to_single_precision_is_solved_in_it():
+    plant = random_plant(0)
+    single = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), plant)
+    value = lqgap.solve_finite(single, horizon=5).value
+    assert value.dtype == jnp.float32
+    np.testing.assert_allclose(value, lqgap.solve_finite(plant, horizon=5).value, rtol=1e-5)

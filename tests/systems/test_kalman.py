@@ -6,7 +6,7 @@ import scipy.stats
 from random_systems import random_plant, random_record
 
 import lqgap
-from lqgap.errors import InvalidArgumentError, InvalidSystemError
+from lqgap.errors import InvalidArgumentError, InvalidSystemError, NotConvergedError
 from lqgap.systems import correct, filter_record, log_likelihood, predict, prior
 
 
@@ -111,3 +111,22 @@ def test_a_batch_of_plants_is_mapped_not_passed():
     with pytest.raises(InvalidSystemError, match="batch"):
         log_likelihood(batch, y, u)
     assert jax.vmap(lambda plant: log_likelihood(plant, y, u))(batch).shape == (2, len(y))
+
+
+def test_outputs_that_repeat_each_other_are_filtered_or_refused():
+    def likelihood(noise, spread):
+        plant = lqgap.LQG(
+            np.diag([0.9, 0.5]),
+            np.ones((2, 1)),
+            [[1.0, 0.0], [1.0, 0.0]],
+            V=noise * np.eye(2),
+            S0=spread * np.eye(2),
+        )
+        return log_likelihood(plant, [[1.0, 1.0]], [[0.0]])[-1]
+
+    # One observation: y = x + z twice, whose law is N(0, s J + v I) with eigenvalues 2 s + v and v.
+    v, s = 1e-8, 1e6
+    exact = -0.5 * (2 / (2 * s + v) + np.log(2 * s + v) + np.log(v) + 2 * np.log(2 * np.pi))
+    np.testing.assert_allclose(likelihood(v, s), exact, atol=0.01)  # rounding of S: eps s / v = 0.02
+    with pytest.raises(NotConvergedError, match="singular up to rounding"):
+        likelihood(1e-9, 1e9)

@@ -6,6 +6,7 @@ from random_systems import directional_difference, random_plant
 
 import lqgap
 from lqgap.errors import (
+    InvalidArgumentError,
     InvalidSystemError,
     NotConvergedError,
     NotDetectableError,
@@ -201,3 +202,33 @@ def test_a_closed_over_plant_can_be_solved_inside_jit():
 def test_something_else_than_a_plant_raises():
     with pytest.raises(InvalidSystemError, match=r"plant is a dict, expected an lqgap\.LQG"):
         lqgap.solve({"A": 1})
+
+
+def test_values_unknown_under_tracing_are_checked_afterwards():
+    batch = jax.vmap(lambda q: lqgap.LQG([[0.5]], [[1.0]], [[1.0]], Q=[[q]]))(jnp.asarray([1.0, -0.1]))
+    optima = jax.vmap(lqgap.solve)(batch)
+    np.testing.assert_array_equal(optima.converged, [True, False])
+    with pytest.raises(InvalidSystemError, match=r"Q is not positive semidefinite.*plant 1 of the batch"):
+        lqgap.require_converged(optima, batch)
+    lost = jax.vmap(lambda a: lqgap.LQG([[a]], [[1.0]], [[1.0]]))(jnp.asarray([0.5, jnp.nan]))
+    with pytest.raises(InvalidSystemError, match=r"A has entries that are NaN.*plant 1 of the batch"):
+        lqgap.require_converged(jax.vmap(lqgap.solve)(lost), lost)
+    with pytest.raises(InvalidArgumentError, match="under jit"):
+        jax.jit(lambda plant: lqgap.require_converged(lqgap.solve(plant), plant))(random_plant(0))
+
+
+def test_units_do_not_decide_whether_a_plant_is_solved():
+    plant = lqgap.LQG(
+        [[1.1, 0.3, 0.2], [0.2, 0.7, 0.1], [0.3, 0.1, 0.5]], [[1.0], [0.5], [0.2]], [[1.0, 0.2, 0.3]]
+    )
+    other = lqgap.systems.change_coordinates(plant, np.diag([1.0, 1e5, 1e-5]))
+    np.testing.assert_allclose(lqgap.solve(other).J, lqgap.solve(plant).J, rtol=1e-6)
+    drift = lqgap.LQG(np.diag([0.5, 1.0]), np.eye(2), np.eye(2), W=np.diag([1.0, 1e-12]))
+    assert lqgap.solve(drift).spectral_radius < 1
+    precise = lqgap.LQG([[1.2, 0.0], [1.0, 0.9]], [[1.0], [0.0]], [[1.0, -2.0]], V=[[1e-10]])
+    assert lqgap.solve(precise).residual < 1e-12
+
+
+def test_the_optimum_of_another_plant_is_refused():
+    with pytest.raises(InvalidArgumentError, match="optimum of another plant"):
+        lqgap.bias(lqgap.solve(random_plant(0, states=4)), random_plant(0), np.ones(3), np.ones(2))

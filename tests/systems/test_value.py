@@ -97,7 +97,7 @@ def test_mean_variance_and_cumulant_are_those_of_the_gaussian_law(scene):
     scale = 0.05 / largest
     law = sum(w * jnp.exp(scale * (target(y) - moments[0])) for y, w in gaussian_nodes(m, S, degree=40))
     np.testing.assert_allclose(target.cumulant(scale, m, S), jnp.log(law), rtol=1e-8)
-    assert target.cumulant(0.5 / largest, m, S) == jnp.inf
+    assert target.cumulant(0.51 / largest, m, S) == jnp.inf
     curvature = jax.grad(jax.grad(target.cumulant))(jnp.asarray(0.0), m, S)
     np.testing.assert_allclose(curvature, target.variance(m, S), rtol=1e-9)
 

@@ -1,5 +1,6 @@
 """The `lqgap` command and its exit codes; heavy imports wait until a command runs."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -40,6 +41,12 @@ def main() -> None:
         sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
     except KeyboardInterrupt:
         sys.exit(130)
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)  # noqa: T201
+        sys.exit(1)
 
 
 @app.command()
@@ -48,7 +55,9 @@ def solve(
         Path | None,
         typer.Argument(help="A TOML file with the matrices A, B, C and optionally Q, R, W, V, S0."),
     ] = None,
-    horizon: Annotated[int, typer.Option(help="Steps of the finite-horizon optimum.")] = 200,
+    horizon: Annotated[
+        int, typer.Option(min=0, help="Last step H of the finite-horizon optimum (steps 0..H).")
+    ] = 200,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Print the optimum of one plant: costs, gains and closed loop (default: a mass on a spring)."""

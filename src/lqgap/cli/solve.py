@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import lqgap
@@ -32,10 +33,10 @@ def print_optimum(path: Path | None, *, horizon: int, as_json: bool) -> None:
 def read_plant(path: Path) -> LQG:
     """The plant whose matrices a TOML file lists."""
     try:
-        matrices = tomllib.loads(path.read_text(encoding="utf-8"))
+        matrices = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidArgumentError(f"{path} is not a TOML file: {error}") from None
     for key in matrices:
         if key not in MATRICES:
@@ -63,7 +64,7 @@ def _as_record(optimum: Optimum, finite: FiniteOptimum, *, horizon: int) -> dict
 def _print_tables(title: str, plant: LQG, optimum: Optimum, finite: FiniteOptimum) -> None:
     steps = len(finite.P)
     unavoidable = float(np.trace(plant.Q @ plant.V))
-    costs = Table(title=f"Optimum: {title}", title_justify="left")
+    costs = Table(title=f"Optimum: {escape(title)}", title_justify="left")
     costs.add_column("quantity")
     costs.add_column("value", justify="right")
     costs.add_column("meaning")
@@ -84,5 +85,5 @@ def _print_tables(title: str, plant: LQG, optimum: Optimum, finite: FiniteOptimu
     gains.add_column("use")
     uses = ("u = -K xhat", "xhat = predicted + L (y - C predicted)")
     for name, gain, use in zip("KL", (optimum.K, optimum.L), uses, strict=True):
-        gains.add_row(name, np.array2string(np.asarray(gain), precision=6, suppress_small=True), use)
+        gains.add_row(name, np.array2string(np.asarray(gain), precision=6), use)
     Console().print(costs, gains, sep="\n")

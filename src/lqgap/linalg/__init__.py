@@ -1,6 +1,7 @@
 """Riccati and Lyapunov equations, spectra and positive semidefinite matrices: arrays in, arrays out.
 
-Every function is written for one matrix and is safe under `jit`, `vmap` and `grad`.
+Every function is written for one matrix and is safe under `jit`, `vmap` and `grad`, but for those that
+name modes to people.
 Inside `jit` failure is a field of the answer; outside, it is an exception.
 """
 

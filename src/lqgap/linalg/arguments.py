@@ -5,7 +5,6 @@ that build systems can be jitted and differentiated.
 """
 
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -21,7 +20,8 @@ ArrayLike = Any
 MatrixLike = Any
 
 SYMMETRY_TOLERANCE = 1e-9  # relative to the largest entry
-DEFINITENESS_TOLERANCE = 1e-12  # relative to the largest eigenvalue
+SEMIDEFINITE_TOLERANCE = 1e-12  # times the size: negative eigenvalues that rounding may leave
+DEFINITE_TOLERANCE = np.finfo(float).eps  # times the size: smaller eigenvalues are zero
 
 
 def is_concrete(tree: Any) -> bool:
@@ -40,17 +40,52 @@ def require_double_precision() -> None:
 
 def read_array(name: str, value: ArrayLike, *, num_axes: int) -> Float[Array, "..."]:
     """The value as a double-precision array with `num_axes` axes and, if known, finite entries."""
-    require_double_precision()
+    return jnp.asarray(_read_finite(name, value, num_axes=num_axes), dtype=jnp.float64)
+
+
+def read_vector(name: str, value: ArrayLike, *, size: int, why: str) -> Float[Array, " n"]:
+    """A vector of the given length."""
+    vector = read_array(name, value, num_axes=1)
+    require_shape(name, vector, (size,), why=why)
+    return vector
+
+
+def read_square(name: str, value: MatrixLike) -> Float[Array, "n n"]:
+    """A matrix with as many rows as columns."""
+    matrix = read_array(name, value, num_axes=2)
+    require_shape(name, matrix, (len(matrix), len(matrix)), why="it must be square")
+    return matrix
+
+
+def read_pair(A: MatrixLike, B: MatrixLike) -> tuple[Float[Array, "n n"], Float[Array, "n m"]]:
+    """A square matrix A, and a matrix B with as many rows."""
+    A, B = read_square("A", A), read_array("B", B, num_axes=2)
+    require_shape("B", B, (len(A), B.shape[1]), why="it must have as many rows as A")
+    return A, B
+
+
+def read_symmetric(name: str, value: MatrixLike, *, size: int, why: str) -> Float[Array, "n n"]:
+    """A symmetric matrix, made exactly so."""
+    matrix = _read_finite(name, value, num_axes=2)
+    require_shape(name, matrix, (size, size), why=why)
+    if is_concrete(matrix):
+        asymmetry = np.max(np.abs(matrix - matrix.T))
+        if asymmetry > SYMMETRY_TOLERANCE * np.max(np.abs(matrix)):
+            raise InvalidSystemError(
+                f"{name} is not symmetric: entries differ from their mirror image by up to {asymmetry:.3g}"
+            )
+    return jnp.asarray(0.5 * matrix + 0.5 * matrix.T, dtype=jnp.float64)
+
+
+def read_covariance(
+    name: str, value: MatrixLike, *, size: int, definite: bool, why: str
+) -> Float[Array, "n n"]:
+    """A symmetric positive (semi)definite matrix; `None` means the identity."""
+    value = np.eye(size) if value is None else value
+    matrix = read_symmetric(name, value, size=size, why=why)
     if is_concrete(value):
-        value = _read_concrete(name, value)
-        if not np.all(np.isfinite(value)):
-            raise InvalidSystemError(f"{name} has entries that are NaN or infinite: {_show(value)}")
-    elif not isinstance(value, jax.Array):
-        value = _stack_traced(name, value)
-    if value.ndim != num_axes or 0 in value.shape:
-        kind = {1: "a vector", 2: "a matrix"}[num_axes]
-        raise InvalidSystemError(f"{name} has shape {value.shape}, expected {kind} with at least one entry")
-    return jnp.asarray(value, dtype=jnp.float64)
+        _require_definiteness(name, _read_finite(name, value, num_axes=2), definite=definite)
+    return matrix
 
 
 def require_shape(name: str, value: Any, expected: tuple[int, ...], *, why: str) -> None:
@@ -59,31 +94,16 @@ def require_shape(name: str, value: Any, expected: tuple[int, ...], *, why: str)
         raise InvalidSystemError(f"{name} has shape {value.shape}, expected {expected}: {why}")
 
 
-def read_covariance(
-    name: str, value: MatrixLike, *, size: int, definite: bool, why: str
-) -> Float[Array, "n n"]:
-    """A symmetric positive (semi)definite matrix; `None` means the identity."""
-    if value is None:
-        value = np.eye(size)
-    matrix = read_array(name, value, num_axes=2)
-    require_shape(name, matrix, (size, size), why=why)
-    if not is_concrete(value):
-        return 0.5 * (matrix + matrix.T)
-    known = _read_concrete(name, value)
-    _require_definiteness(name, known, definite=definite)
-    return jnp.asarray(0.5 * (known + known.T))
-
-
-def read_count(name: str, value: Any, *, least: int) -> int:
-    """A whole number that is at least `least`."""
+def read_count(name: str, value: Any, *, least: int, most: int = 10_000) -> int:
+    """A whole number from `least` to `most`; what is larger would not fit into memory."""
     try:
         count = operator.index(value)
     except TypeError:
         raise InvalidArgumentError(
-            f"{name} is {value!r}, expected a whole number of at least {least}"
+            f"{name} is {_show(value)}, expected a whole number of at least {least}"
         ) from None
-    if isinstance(value, bool) or count < least:
-        raise InvalidArgumentError(f"{name} is {value}, expected at least {least}")
+    if isinstance(value, bool) or not least <= count <= most:
+        raise InvalidArgumentError(f"{name} is {value}, expected a whole number from {least} to {most}")
     return count
 
 
@@ -91,7 +111,7 @@ def read_positive(name: str, value: Any) -> Any:
     """A positive number, left as it is if traced."""
     if not is_concrete(value):
         return value
-    number = _read_concrete(name, value)
+    number = _read_numbers(name, value)
     if number.ndim != 0 or not (np.isfinite(number) and number > 0):
         raise InvalidArgumentError(f"{name} is {_show(value)}, expected a positive number")
     return float(number)
@@ -101,13 +121,11 @@ def read_record(
     y: MatrixLike, u: MatrixLike, *, num_outputs: int, num_inputs: int
 ) -> tuple[Float[Array, "time output"], Float[Array, "time input"]]:
     """A record of observations and inputs of one length, as arrays; lost observations are NaN."""
-    require_double_precision()
-    y, u = (_read_signal(name, value) for name, value in (("y", y), ("u", u)))
-    shapes: Sequence[tuple[str, Any, int, str]] = (
+    y, u = (_read_numbers(name, value) for name, value in (("y", y), ("u", u)))
+    for name, value, width, source in (
         ("y", y, num_outputs, "rows of C"),
         ("u", u, num_inputs, "columns of B"),
-    )
-    for name, value, width, source in shapes:
+    ):
         if value.ndim != 2 or value.shape[1] != width:
             raise InvalidArgumentError(
                 f"{name} has shape {value.shape}, expected (time, {width}): one row a step, "
@@ -124,48 +142,46 @@ def read_record(
         raise InvalidArgumentError("u has entries that are NaN or infinite; only y may be lost (NaN)")
     if is_concrete(y) and np.any(np.isinf(y)):
         raise InvalidArgumentError("y has infinite entries; a lost observation is NaN")
-    return y, u
+    return jnp.asarray(y, dtype=jnp.float64), jnp.asarray(u, dtype=jnp.float64)
 
 
-def _read_concrete(name: str, value: Any) -> np.ndarray:
+def _read_finite(name: str, value: ArrayLike, *, num_axes: int) -> Any:
+    array = _read_numbers(name, value)
+    if is_concrete(array) and not np.all(np.isfinite(array)):
+        raise InvalidSystemError(f"{name} has entries that are NaN or infinite: {_show(array)}")
+    if array.ndim != num_axes or 0 in array.shape:
+        kind = {1: "a vector", 2: "a matrix"}[num_axes]
+        raise InvalidSystemError(f"{name} has shape {array.shape}, expected {kind} with at least one entry")
+    return array
+
+
+def _read_numbers(name: str, value: ArrayLike) -> Any:
+    """A NumPy array of doubles if the value is known, a traced JAX array of reals if not."""
+    require_double_precision()
+    library = np if is_concrete(value) else jnp
     try:
-        array = np.asarray(value)
-    except (ValueError, TypeError) as error:
+        # A masked entry is a lost one; nested lists may have traced entries.
+        filled = np.ma.filled(value, np.nan) if isinstance(value, np.ma.MaskedArray) else value
+        array = library.asarray(filled)
+    except (ValueError, TypeError, OverflowError) as error:
         raise InvalidSystemError(f"{name} is not an array of numbers: {error}") from None
     if array.dtype.kind not in "iuf":
         raise InvalidSystemError(f"{name} holds {array.dtype} entries, expected real numbers: {_show(value)}")
     return array.astype(np.float64)
 
 
-def _stack_traced(name: str, value: Any) -> Array:
-    """Nested lists some of whose entries are traced: the natural way to write a `build` function."""
-    try:
-        return jnp.asarray(value, dtype=jnp.float64)
-    except (ValueError, TypeError) as error:
-        raise InvalidSystemError(f"{name} is not an array of numbers: {error}") from None
-
-
 def _require_definiteness(name: str, matrix: np.ndarray, *, definite: bool) -> None:
-    scale = np.max(np.abs(matrix))
-    asymmetry = np.max(np.abs(matrix - matrix.T))
-    if asymmetry > SYMMETRY_TOLERANCE * scale:
-        raise InvalidSystemError(
-            f"{name} is not symmetric: entries differ from their mirror image by up to {asymmetry:.3g}"
-        )
     # Scaled to unit size first, so that very large and very small units do not overflow.
+    scale = np.max(np.abs(matrix))
     smallest = np.linalg.eigvalsh(matrix / scale)[0] if scale > 0 else 0.0
-    if smallest < -DEFINITENESS_TOLERANCE * len(matrix) or (definite and smallest <= 0):
+    least = DEFINITE_TOLERANCE if definite else -SEMIDEFINITE_TOLERANCE
+    if smallest < least * len(matrix):
         wanted = "positive definite" if definite else "positive semidefinite"
         raise InvalidSystemError(f"{name} is not {wanted}: its smallest eigenvalue is {smallest * scale:.3g}")
 
 
 def _show(value: Any) -> str:
-    text = np.array2string(value, threshold=16, precision=4) if isinstance(value, np.ndarray) else repr(value)
+    is_array = isinstance(value, np.ndarray)
+    text = np.array2string(value, threshold=16, precision=4) if is_array else repr(value)
     text = " ".join(text.split())
     return text if len(text) <= 120 else text[:117] + "..."
-
-
-def _read_signal(name: str, value: Any) -> Array:
-    if is_concrete(value):
-        value = _read_concrete(name, value)
-    return jnp.asarray(value, dtype=jnp.float64)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from lqgap.errors import NotConvergedError
-from lqgap.linalg.arguments import MatrixLike, is_concrete, read_array, require_shape
+from lqgap.linalg.arguments import MatrixLike, is_concrete, read_square, read_symmetric
 from lqgap.linalg.psd import symmetrize
 
 MAX_DOUBLINGS = 60  # 2^60 terms: more than any spectral radius below 1 in double precision needs
@@ -29,9 +29,8 @@ class LyapunovSolution(eqx.Module):
 
 def solve_lyapunov(A: MatrixLike, Q: MatrixLike) -> LyapunovSolution:
     """Solve X = A X A' + Q for symmetric Q; outside `jit`, raises when rho(A) >= 1."""
-    A, Q = (read_array(name, value, num_axes=2) for name, value in (("A", A), ("Q", Q)))
-    require_shape("A", A, (len(A), len(A)), why="it must be square")
-    require_shape("Q", Q, A.shape, why="it must be of the size of A")
+    A = read_square("A", A)
+    Q = read_symmetric("Q", Q, size=len(A), why="it must be of the size of A")
     solution = _solve(A, Q)
     if is_concrete(solution) and not solution.converged:
         raise NotConvergedError(

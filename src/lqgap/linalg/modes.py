@@ -1,26 +1,30 @@
 """Modes that inputs cannot reach or outputs do not show: the test of Popov, Belevitch and Hautus.
 
-A mode lambda of A is unreachable from B if [A - lambda I, B] loses rank. Only modes with
-|lambda| >= 1 matter here. These functions explain failures to people; they run on concrete
-numbers, outside `jit`.
+A mode lambda of A is unreachable from B if [A - lambda I, B] loses rank. Only modes with |lambda| >= 1
+matter here. The test is made in balanced coordinates, since a rank in floating point depends on units. These
+functions explain failures to people; they run on concrete numbers, outside `jit`.
 """
 
 import numpy as np
+import scipy.linalg
 
 from lqgap.linalg.arguments import MatrixLike
 
 STABILITY_MARGIN = 1e-9  # a mode this close to the unit circle counts as marginal
-RANK_TOLERANCE = 1e-12  # smallest singular value, relative to the largest
+RANK_TOLERANCE = 1e-14  # smallest singular value, relative to the largest; rounding leaves 1e-16
 
 
 def unreachable_modes(A: MatrixLike, B: MatrixLike) -> list[complex]:
     """The eigenvalues of A on or outside the unit circle that no column of B can move."""
     A, B = np.asarray(A), np.asarray(B)
     eigenvalues = np.linalg.eigvals(A)
-    # Scaling B leaves reachability as it is; unscaled, B in small units would look like zero.
+    unstable = eigenvalues[np.abs(eigenvalues) >= 1 - STABILITY_MARGIN]
+    if len(unstable) == 0:
+        return []
+    A, scaling = scipy.linalg.matrix_balance(A, permute=False)
+    B = np.linalg.solve(scaling, B)
     size = np.linalg.norm(B, 2)
     reach = B * (np.linalg.norm(A, 2) / size) if size > 0 else B
-    unstable = eigenvalues[np.abs(eigenvalues) >= 1 - STABILITY_MARGIN]
     return [mode for mode in map(complex, unstable) if not _is_full_rank(A, reach, mode)]
 
 

@@ -1,5 +1,12 @@
-"""Symmetric positive semidefinite matrices."""
+"""Symmetric positive semidefinite matrices.
 
+Roots are differentiated by the equation they solve, R R = X, and not through their eigenvectors, whose
+derivative does not exist where eigenvalues repeat: in the eigenbasis of X, with r_i the roots,
+
+    d(X^1/2)_ij = dX_ij / (r_i + r_j) ,      d(X^-1/2)_ij = -dX_ij / (r_i r_j (r_i + r_j))
+"""
+
+import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 from jaxtyping import Array, Float
@@ -25,13 +32,37 @@ def log_det_psd(X: Float[Array, "n n"]) -> Float[Array, ""]:
     return 2 * jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(X))))
 
 
+@jax.custom_jvp
 def sqrt_psd(X: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """The symmetric root; eigenvalues that rounding made negative count as zero."""
-    values, vectors = jnp.linalg.eigh(X)
-    return (vectors * jnp.sqrt(jnp.maximum(values, 0))[None, :]) @ vectors.T
+    roots, vectors = _roots(X)
+    return (vectors * roots[None, :]) @ vectors.T
 
 
+@jax.custom_jvp
 def inverse_sqrt_psd(X: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """The symmetric X^-1/2 of a positive definite X."""
+    roots, vectors = _roots(X)
+    return (vectors / roots[None, :]) @ vectors.T
+
+
+@sqrt_psd.defjvp
+def _sqrt_psd_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (X,), (dX,) = primals, tangents
+    roots, vectors = _roots(X)
+    change = (vectors.T @ dX @ vectors) / (roots[:, None] + roots[None, :])
+    return sqrt_psd(X), vectors @ change @ vectors.T
+
+
+@inverse_sqrt_psd.defjvp
+def _inverse_sqrt_psd_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (X,), (dX,) = primals, tangents
+    roots, vectors = _roots(X)
+    products = roots[:, None] * roots[None, :]
+    change = -(vectors.T @ dX @ vectors) / (products * (roots[:, None] + roots[None, :]))
+    return inverse_sqrt_psd(X), vectors @ change @ vectors.T
+
+
+def _roots(X: Array) -> tuple[Array, Array]:
     values, vectors = jnp.linalg.eigh(X)
-    return (vectors / jnp.sqrt(values)[None, :]) @ vectors.T
+    return jnp.sqrt(jnp.maximum(values, 0)), vectors

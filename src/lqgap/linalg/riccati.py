@@ -8,8 +8,10 @@ G_0 = B R^-1 B', H_0 = Q, A_0 = A and Y_k = (I + G_k H_k)^-1,
 
     A_{k+1} = A_k Y_k A_k ,   G_{k+1} = G_k + A_k Y_k G_k A_k' ,   H_{k+1} = H_k + A_k' H_k Y_k A_k
 
-H_k is the cost over 2^k steps and A_k vanishes like (A - BK)^(2^k): convergence is quadratic.
-Its derivative is that of the equation at fixed K (K minimises, so its change does not count):
+H_k is the cost over 2^k steps and A_k vanishes like (A - BK)^(2^k): convergence is quadratic. Where rounding
+leaves a residual (cheap control makes G large), Newton's method takes it away: each step solves the Lyapunov
+equation of the present gain. The derivative of the solution is that of the equation at fixed K (K minimises,
+so its change does not count):
 
     dP = (A-BK)' dP (A-BK) + dQ + K' dR K + sym[ 2 (A-BK)' P (dA - dB K) ]
 """
@@ -21,11 +23,11 @@ from jaxtyping import Array, Bool, Float
 
 from lqgap.errors import NotConvergedError, NotDetectableError, NotStabilizableError
 from lqgap.linalg.arguments import (
+    SEMIDEFINITE_TOLERANCE,
     MatrixLike,
     is_concrete,
-    read_array,
     read_covariance,
-    require_shape,
+    read_pair,
 )
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.linalg.modes import STABILITY_MARGIN, describe_modes, hidden_modes, unreachable_modes
@@ -34,6 +36,8 @@ from lqgap.linalg.stability import spectral_radius
 
 MAX_DOUBLINGS = 50  # 2^50 steps: enough for a closed loop of spectral radius 1 - 1e-13
 RESIDUAL_TOLERANCE = 1e-7  # relative; what is worse is not called a solution
+REFINED = 1e-13  # a residual that needs no refinement
+MAX_REFINEMENTS = 8
 
 
 class RiccatiStep(eqx.Module):
@@ -57,9 +61,7 @@ class RiccatiSolution(eqx.Module):
 
 def solve_riccati(A: MatrixLike, B: MatrixLike, *, Q: MatrixLike, R: MatrixLike) -> RiccatiSolution:
     """Find the stabilising P; outside `jit`, raises where there is none."""
-    A, B = (read_array(name, value, num_axes=2) for name, value in (("A", A), ("B", B)))
-    require_shape("A", A, (len(A), len(A)), why="it must be square")
-    require_shape("B", B, (len(A), B.shape[1]), why="it must have as many rows as A")
+    A, B = read_pair(A, B)
     Q = read_covariance("Q", Q, size=len(A), definite=False, why="it weighs the rows of A")
     R = read_covariance("R", R, size=B.shape[1], definite=True, why="it weighs the columns of B")
     solution = _solve(A, B, Q, R)
@@ -107,14 +109,17 @@ def riccati_recursion(
 def _solve(A: Array, B: Array, Q: Array, R: Array) -> RiccatiSolution:
     P = _stabilizing_solution(A, B, Q, R)
     step = riccati_step(P, A, B, Q=Q, R=R)
-    residual = jnp.linalg.norm(step.P - P) / jnp.maximum(jnp.linalg.norm(P), jnp.finfo(P.dtype).tiny)
+    residual = jax.lax.stop_gradient(_distance(step.P, P))
     radius = spectral_radius(jax.lax.stop_gradient(A - B @ step.K))
+    # Under tracing nobody has looked at Q; an indefinite R has failed in its Cholesky factor already.
+    weights = jnp.linalg.eigvalsh(jax.lax.stop_gradient(Q))
+    is_valid = weights[0] >= -SEMIDEFINITE_TOLERANCE * len(A) * weights[-1]
     return RiccatiSolution(
         P=P,
         K=step.K,
         M=step.M,
-        converged=(residual <= RESIDUAL_TOLERANCE) & (radius < 1 - STABILITY_MARGIN),
-        residual=jax.lax.stop_gradient(residual),
+        converged=is_valid & (residual <= RESIDUAL_TOLERANCE) & (radius < 1 - STABILITY_MARGIN),
+        residual=residual,
         spectral_radius=radius,
     )
 
@@ -148,7 +153,7 @@ def _stabilizing_solution(A: Array, B: Array, Q: Array, R: Array) -> Array:
 
     largest = jnp.asarray(jnp.finfo(A.dtype).max, A.dtype)
     start = (A, symmetrize(B @ solve_psd(R, B.T)), Q, largest, jnp.asarray(0))
-    return jax.lax.while_loop(goes_on, double, start)[2]
+    return _refine(jax.lax.while_loop(goes_on, double, start)[2], A, B, Q, R)
 
 
 @_stabilizing_solution.defjvp
@@ -161,6 +166,37 @@ def _stabilizing_solution_jvp(primals: tuple[Array, ...], tangents: tuple[Array,
     drift = closed_loop.T @ P @ (dA - dB @ K)
     change = dQ + K.T @ dR @ K + drift + drift.T
     return P, symmetrize(lyapunov_sum(closed_loop.T, change))
+
+
+def _refine(P: Array, A: Array, B: Array, Q: Array, R: Array) -> Array:
+    """Newton steps while there is a residual and each makes it smaller."""
+
+    def residual(P: Array) -> Array:
+        return _distance(riccati_step(P, A, B, Q=Q, R=R).P, P)
+
+    def goes_on(carry: tuple[Array, ...]) -> Array:
+        _, error, previous, count = carry
+        return (error > REFINED) & (error < 0.5 * previous) & (count < MAX_REFINEMENTS)
+
+    def newton(carry: tuple[Array, ...]) -> tuple[Array, ...]:
+        P, error, _, count = carry
+        K = riccati_step(P, A, B, Q=Q, R=R).K
+        candidate = symmetrize(lyapunov_sum((A - B @ K).T, Q + K.T @ R @ K))
+        candidate_error = residual(candidate)
+        is_better = candidate_error < error
+        return (
+            jnp.where(is_better, candidate, P),
+            jnp.where(is_better, candidate_error, error),
+            error,
+            count + 1,
+        )
+
+    start = (P, residual(P), jnp.asarray(jnp.inf, P.dtype), jnp.asarray(0))
+    return jax.lax.while_loop(goes_on, newton, start)[0]
+
+
+def _distance(X: Array, Y: Array) -> Array:
+    return jnp.linalg.norm(X - Y) / jnp.maximum(jnp.linalg.norm(Y), jnp.finfo(Y.dtype).tiny)
 
 
 def _require_solution(solution: RiccatiSolution, A: Array, B: Array, Q: Array) -> None:

@@ -22,9 +22,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from lqgap.linalg.arguments import MatrixLike, read_count, read_record
-from lqgap.systems.lqg import LQG, require_single
+from lqgap.systems.lqg import LQG
 from lqgap.systems.markov import predictor_markov_parameters
-from lqgap.systems.optimum import Optimum, filter_matrix
+from lqgap.systems.optimum import Optimum, filter_matrix, require_optimum_of
 
 
 class ClippedState(eqx.Module):
@@ -42,15 +42,18 @@ class ClippedFilter(eqx.Module):
     forget: Float[Array, "state state"]  # calA^length
     input_gain: Float[Array, "state input"]
     output_gain: Float[Array, "state output"]
+    predict_state: Float[Array, "output state"]  # C A and C B: what a lost observation is taken to be
+    predict_input: Float[Array, "output input"]
     length: int = eqx.field(static=True)
 
     def __init__(self, optimum: Optimum, plant: LQG, *, length: Any):
-        require_single(plant)
+        require_optimum_of(optimum, plant)
         self.length = read_count("length", length, least=1)
         self.transition = filter_matrix(optimum, plant)
         self.forget = jnp.linalg.matrix_power(self.transition, self.length)
         self.input_gain = plant.B - optimum.L @ (plant.C @ plant.B)
         self.output_gain = optimum.L
+        self.predict_state, self.predict_input = plant.C @ plant.A, plant.C @ plant.B
 
     def init(self) -> ClippedState:
         """Before the first observation."""
@@ -64,7 +67,12 @@ class ClippedFilter(eqx.Module):
     def step(
         self, state: ClippedState, y: Float[Array, " output"], u_last: Float[Array, " input"]
     ) -> ClippedState:
-        """Take in y_t and the input u_{t-1} that came before it (zero at first)."""
+        """Take in y_t and the input u_{t-1} that came before it (zero at first).
+
+        A lost component of y (NaN) counts as exactly predicted.
+        """
+        expected = self.predict_state @ state.belief + self.predict_input @ u_last
+        y = jnp.where(jnp.isnan(y), expected, y)
         term = self.input_gain @ u_last + self.output_gain @ y
         belief = self.transition @ state.belief + term - self.forget @ state.terms[state.oldest]
         return ClippedState(
@@ -85,16 +93,16 @@ def clipped_beliefs(
 
 def arx_matrix(optimum: Optimum, plant: LQG, *, length: Any) -> Float[Array, "output window"]:
     """N: from the window eta to the predicted next observation."""
-    require_single(plant)
     length = read_count("length", length, least=1)
     of_inputs, of_outputs = predictor_markov_parameters(optimum, plant, length=length + 1)
     return jnp.concatenate([*of_inputs[1:], *of_outputs[:length], of_inputs[0]], axis=1)
 
 
 def arx_window(
-    y: Float[Array, "time output"], u: Float[Array, "time input"], *, length: int
+    y: Float[Array, "time output"], u: Float[Array, "time input"], *, length: Any
 ) -> Float[Array, "time window"]:
-    """eta_t for every step of a record, with zeros before its beginning."""
+    """eta_t for every step of a record without losses, with zeros before its beginning."""
+    length = read_count("length", length, least=1)
     past_inputs = [_shift(u, lag) for lag in range(1, length + 1)]
     past_outputs = [_shift(y, lag) for lag in range(length)]
     return jnp.concatenate([*past_inputs, *past_outputs, u], axis=1)

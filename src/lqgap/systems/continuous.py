@@ -3,8 +3,9 @@
     zero-order hold:  exp([[A, B], [0, 0]] dt) = [[Ad, Bd], [0, I]]             (u constant over the step)
     noise (Van Loan): exp([[-A, W], [0, A']] h) = [[., E], [0, Ah']] ,   Wh = Ah E     (W: intensity of w)
 
-Over a long step exp(-A h) overflows where A decays, so the noise is found over h = dt / 2^8 and doubled:
-W_2h = Wh + Ah Wh Ah'.
+Both are linear in B and W, which are scaled to unit size so that large units cost A no digits. Over a long
+step exp(-A h) overflows where A decays, so the noise is found over a step h with |A| h <= 1 and doubled
+until it is that of dt: W_2h = Wh + Ah Wh Ah'.
 """
 
 from typing import Any
@@ -19,60 +20,81 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.linalg.arguments import (
     MatrixLike,
     is_concrete,
-    read_array,
     read_covariance,
+    read_pair,
     read_positive,
-    require_shape,
+    read_square,
 )
 from lqgap.linalg.psd import symmetrize
 
-NUM_DOUBLINGS = 8
-MAX_SQUARINGS = 50  # covers every step that double precision resolves; beyond it expm gives NaN
+MAX_STIFFNESS = 1e9  # of |A| dt: each of its 30 squarings may cost half a digit
+MAX_SQUARINGS = 32
 
 
 def zero_order_hold(
     A: MatrixLike, B: MatrixLike, *, dt: Any
 ) -> tuple[Float[Array, "state state"], Float[Array, "state input"]]:
     """The discrete A and B of a continuous plant whose input is held constant over each step."""
-    A, B = (read_array(name, value, num_axes=2) for name, value in (("A", A), ("B", B)))
-    require_shape("A", A, (len(A), len(A)), why="it must be square")
-    require_shape("B", B, (len(A), B.shape[1]), why="it must have as many rows as A")
-    return _require_finite(_hold(A, B, read_positive("dt", dt)))
+    (A, B), dt = read_pair(A, B), read_positive("dt", dt)
+    _require_resolution(A, dt)
+    return _require_finite(_hold(A, B, dt))
 
 
 def accumulate_noise(A: MatrixLike, W: MatrixLike, *, dt: Any) -> Float[Array, "state state"]:
     """The covariance that white noise of intensity W adds to the state over one step."""
-    A = read_array("A", A, num_axes=2)
-    require_shape("A", A, (len(A), len(A)), why="it must be square")
+    A, dt = read_square("A", A), read_positive("dt", dt)
     W = read_covariance("W", W, size=len(A), definite=False, why="it must be of the size of A")
-    return _require_finite(_accumulate(A, W, read_positive("dt", dt)))
+    _require_resolution(A, dt)
+    return _require_finite(_accumulate(A, W, dt))
 
 
 @jax.jit
 def _hold(A: Array, B: Array, dt: Any) -> tuple[Array, Array]:
     n, m = B.shape
-    generator = jnp.zeros((n + m, n + m)).at[:n, :n].set(A).at[:n, n:].set(B)
-    held = jsl.expm(generator * dt, max_squarings=MAX_SQUARINGS)
-    return held[:n, :n], held[:n, n:]
+    size = _size(B)
+    generator = jnp.zeros((n + m, n + m)).at[:n, :n].set(A * dt).at[:n, n:].set(B / size)
+    held = jsl.expm(generator, max_squarings=MAX_SQUARINGS)
+    return held[:n, :n], held[:n, n:] * size * dt
 
 
 @jax.jit
 def _accumulate(A: Array, W: Array, dt: Any) -> Array:
     n = len(A)
-    generator = jnp.block([[-A, W], [jnp.zeros((n, n)), A.T]])
-    short = jsl.expm(generator * (dt / 2**NUM_DOUBLINGS), max_squarings=MAX_SQUARINGS)
+    size = _size(W)
+    stiffness = jax.lax.stop_gradient(jnp.linalg.norm(A, ord=1) * dt)
+    num_doublings = jnp.clip(jnp.ceil(jnp.log2(jnp.maximum(stiffness, 1))), 0, MAX_SQUARINGS)
+    step = dt / 2**num_doublings
+    generator = jnp.block([[-A * step, W / size], [jnp.zeros((n, n)), A.T * step]])
+    short = jsl.expm(generator, max_squarings=MAX_SQUARINGS)
     transition = short[n:, n:].T
-    noise = transition @ short[:n, n:]
-    for _ in range(NUM_DOUBLINGS):
-        noise = noise + transition @ noise @ transition.T
-        transition = transition @ transition
-    return symmetrize(noise)
+
+    def double(carry: tuple[Array, Array], count: Array) -> tuple[tuple[Array, Array], None]:
+        transition, noise = carry
+        doubled = transition @ transition, noise + transition @ noise @ transition.T
+        return jax.tree.map(lambda new, old: jnp.where(count < num_doublings, new, old), doubled, carry), None
+
+    (_, noise), _ = jax.lax.scan(double, (transition, transition @ short[:n, n:]), jnp.arange(MAX_SQUARINGS))
+    return symmetrize(noise) * size * step
+
+
+def _size(X: Array) -> Array:
+    """A norm to divide by, which is not differentiated and not zero."""
+    norm = jax.lax.stop_gradient(jnp.linalg.norm(X, ord=1))
+    return jnp.where(norm > 0, norm, 1.0)
+
+
+def _require_resolution(A: Array, dt: Any) -> None:
+    if is_concrete((A, dt)) and np.linalg.norm(A, 1) * dt > MAX_STIFFNESS:
+        raise InvalidArgumentError(
+            f"dt is {dt:g}, too long for this plant: |A| dt is {np.linalg.norm(A, 1) * dt:.3g}, and beyond "
+            f"{MAX_STIFFNESS:g} the matrix exponential loses its digits; shorten dt or drop the fast states"
+        )
 
 
 def _require_finite(answer: Any) -> Any:
     if is_concrete(answer) and not all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(answer)):
         raise InvalidArgumentError(
-            "the matrix exponential over dt is beyond double precision: dt is far too long for "
-            "this plant, or its units are badly scaled"
+            "the matrix exponential over dt is beyond double precision: an unstable mode grows too far "
+            "within one step, or the units are badly scaled"
         )
     return answer

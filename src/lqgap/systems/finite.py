@@ -24,6 +24,8 @@ from lqgap.linalg.riccati import riccati_recursion
 from lqgap.systems.kalman import Belief, correct, predict, prior
 from lqgap.systems.lqg import LQG, require_single
 
+MAX_ENTRIES = 20_000_000  # of each stack of matrices: 160 MB
+
 
 class FiniteOptimum(eqx.Module):
     """Gains and covariances of every step h = 0..H, and the optimal cost `value`."""
@@ -41,10 +43,11 @@ class FiniteOptimum(eqx.Module):
 def solve_finite(plant: LQG, *, horizon: Any) -> FiniteOptimum:
     """The optimal time-varying controller for steps 0..horizon (a whole number), and its cost."""
     require_single(plant)
-    finite = _solve_finite(plant, read_count("horizon", horizon, least=0))
+    most = MAX_ENTRIES // plant.num_states**2
+    finite = _solve_finite(plant, read_count("horizon", horizon, least=0, most=most))
     if is_concrete(finite) and not jnp.isfinite(finite.value):
         raise NotConvergedError(
-            f"the optimal cost over {horizon} steps is beyond double precision: an unstable mode "
+            f"the optimal cost of steps 0..{horizon} is beyond double precision: an unstable mode "
             f"grows unseen or unmoved, or the units are badly scaled (lqgap.solve names the mode)"
         )
     return finite
@@ -56,7 +59,7 @@ def _solve_finite(plant: LQG, horizon: int) -> FiniteOptimum:
     control = riccati_recursion(
         jnp.zeros_like(plant.A), plant.A, plant.B, Q=output_cost, R=plant.R, num_steps=horizon + 1
     )
-    zero_output, zero_input = jnp.zeros(plant.num_outputs), jnp.zeros(plant.num_inputs)
+    zero_output, zero_input = jnp.zeros_like(plant.C[:, 0]), jnp.zeros_like(plant.B[0])
 
     def filter_step(belief: Belief, _: None) -> tuple[Belief, tuple[Array, Array, Array, Array]]:
         correction = correct(plant, belief, zero_output)

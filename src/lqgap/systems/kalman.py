@@ -11,10 +11,12 @@ noise is set to one apart from all others, so that shapes stay as they are under
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.scipy.linalg as jsl
 from jaxtyping import Array, Float
 
-from lqgap.linalg.arguments import MatrixLike, read_record
-from lqgap.linalg.psd import log_det_psd, quadratic, solve_psd, symmetrize
+from lqgap.errors import NotConvergedError
+from lqgap.linalg.arguments import MatrixLike, is_concrete, read_record
+from lqgap.linalg.psd import symmetrize
 from lqgap.systems.lqg import LQG, require_single
 
 
@@ -44,14 +46,16 @@ def correct(plant: LQG, belief: Belief, y: Float[Array, " output"]) -> Correctio
     """Condition the belief on an observation; its lost components (NaN) tell nothing."""
     seen = ~jnp.isnan(y)
     C = jnp.where(seen[:, None], plant.C, 0)
-    V = jnp.where(seen[:, None] & seen[None, :], plant.V, jnp.eye(len(y)))
+    V = jnp.where(seen[:, None] & seen[None, :], plant.V, jnp.eye(len(y), dtype=plant.V.dtype))
     innovation = jnp.where(seen, y - plant.C @ belief.mean, 0)
     S = symmetrize(C @ belief.cov @ C.T + V)
-    gain = solve_psd(S, C @ belief.cov).T
-    keep = jnp.eye(len(belief.mean)) - gain @ C
+    factor = jnp.linalg.cholesky(S)
+    gain = jsl.cho_solve((factor, True), C @ belief.cov).T
+    whitened = jsl.solve_triangular(factor, innovation, lower=True)
+    keep = jnp.eye(len(belief.mean), dtype=C.dtype) - gain @ C
     cov = symmetrize(keep @ belief.cov @ keep.T + gain @ V @ gain.T)
     log_likelihood = -0.5 * (
-        quadratic(innovation, jnp.linalg.inv(S)) + log_det_psd(S) + jnp.sum(seen) * jnp.log(2 * jnp.pi)
+        whitened @ whitened + 2 * jnp.sum(jnp.log(jnp.diagonal(factor))) + jnp.sum(seen) * jnp.log(2 * jnp.pi)
     )
     after = Belief(mean=belief.mean + gain @ innovation, cov=cov)
     return Correction(after, innovation, S, gain, log_likelihood)
@@ -69,7 +73,13 @@ def filter_record(plant: LQG, y: MatrixLike, u: MatrixLike) -> Correction:
     """Run the filter over a record, rows (time, output) and (time, input): a correction a step."""
     require_single(plant)
     y, u = read_record(y, u, num_outputs=plant.num_outputs, num_inputs=plant.num_inputs)
-    return _filter_record(plant, y, u)
+    record = _filter_record(plant, y, u)
+    if is_concrete(record) and not jnp.all(jnp.isfinite(record.log_likelihood)):
+        raise NotConvergedError(
+            "the filter left double precision: an innovation covariance is singular up to rounding (outputs "
+            "that repeat each other with too little noise V), or an unstable mode grows unseen"
+        )
+    return record
 
 
 def log_likelihood(plant: LQG, y: MatrixLike, u: MatrixLike) -> Float[Array, " time"]:

@@ -13,7 +13,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from lqgap.errors import InvalidSystemError
-from lqgap.linalg.arguments import MatrixLike, read_array, read_covariance, require_shape
+from lqgap.linalg.arguments import (
+    MatrixLike,
+    read_array,
+    read_covariance,
+    require_double_precision,
+    require_shape,
+)
 
 
 class LQG(eqx.Module):
@@ -82,7 +88,10 @@ class LQG(eqx.Module):
 
 def stack(plants: Sequence[LQG]) -> LQG:
     """One LQG with a leading axis, for `jax.vmap`; all plants must be of one size."""
-    plants = list(plants)
+    try:
+        plants = list(plants)
+    except TypeError:
+        raise InvalidSystemError(f"plants is a {type(plants).__name__}, expected a list of LQGs") from None
     if not plants:
         raise InvalidSystemError("plants is empty, expected at least one LQG")
     for index, plant in enumerate(plants):
@@ -96,7 +105,8 @@ def stack(plants: Sequence[LQG]) -> LQG:
 
 
 def require_single(plant: Any, *, name: str = "plant") -> None:
-    """Raise unless the argument is one LQG, not a batch and not something else."""
+    """Raise unless the argument is one LQG, not a batch and not something else, in double precision."""
+    require_double_precision()
     if not isinstance(plant, LQG):
         raise InvalidSystemError(f"{name} is a {type(plant).__name__}, expected an lqgap.LQG")
     if plant.A.ndim != 2:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from lqgap.linalg.arguments import read_count
 from lqgap.systems.lqg import LQG, require_single
-from lqgap.systems.optimum import Optimum, predictor_matrix
+from lqgap.systems.optimum import Optimum, predictor_matrix, require_optimum_of
 
 
 def markov_parameters(plant: LQG, *, length: Any) -> Float[Array, "time output input"]:
@@ -24,7 +24,7 @@ def predictor_markov_parameters(
     optimum: Optimum, plant: LQG, *, length: Any
 ) -> tuple[Float[Array, "time output input"], Float[Array, "time output output"]]:
     """C Abar^k B and C Abar^k F for k = 0..length-1: from u_{t-1-k} and y_{t-1-k} to yhat_{t|t-1}."""
-    require_single(plant)
+    require_optimum_of(optimum, plant)
     length = read_count("length", length, least=1)
     Abar = predictor_matrix(optimum, plant)
     return (

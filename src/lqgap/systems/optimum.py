@@ -14,7 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from lqgap.errors import NotConvergedError, NotDetectableError, NotStabilizableError
+from lqgap.errors import (
+    InvalidArgumentError,
+    InvalidSystemError,
+    NotConvergedError,
+    NotDetectableError,
+    NotStabilizableError,
+)
 from lqgap.linalg.arguments import is_concrete
 from lqgap.linalg.modes import describe_modes, hidden_modes, unreachable_modes
 from lqgap.linalg.psd import solve_psd, symmetrize
@@ -50,18 +56,36 @@ def solve(plant: LQG) -> Optimum:
 
 def require_converged(optimum: Optimum, plant: LQG) -> None:
     """Raise, with the cause, if a plant (or any plant of a batch) has no stationary optimum."""
-    batch_shape = optimum.J.shape
-    for index in np.ndindex(batch_shape):
-        member, member_optimum = jax.tree.map(lambda leaf, i=index: leaf[i], (plant, optimum))
+    if not is_concrete((optimum, plant)):
+        raise InvalidArgumentError(
+            "require_converged was called under jit or vmap, where values are not known: call it afterwards"
+        )
+    for index in np.ndindex(optimum.J.shape):
+        member, solution = jax.tree.map(lambda leaf, i=index: leaf[i], (plant, optimum))
         where = f" (plant {index[0] if len(index) == 1 else index} of the batch)" if index else ""
-        _require_modes(member, where)
-        if not (member_optimum.converged and np.isfinite(member_optimum.J)):
+        _require_modes(_revalidate(member, where), where)
+        if not (solution.converged and np.isfinite(solution.J)):
             raise NotConvergedError(
                 f"the Riccati equations were not solved{where}: relative residual "
-                f"{float(member_optimum.residual):.3g}, closed-loop spectral radius "
-                f"{float(member_optimum.spectral_radius):.9g} (must be below 1); "
+                f"{float(solution.residual):.3g}, closed-loop spectral radius "
+                f"{float(solution.spectral_radius):.9g} (must be below 1); "
                 f"badly scaled units are the usual cause"
             )
+
+
+def require_optimum_of(optimum: Optimum, plant: LQG) -> None:
+    """Raise unless the optimum has the sizes of the plant: it may be that of another."""
+    require_single(plant)
+    if not isinstance(optimum, Optimum):
+        raise InvalidArgumentError(
+            f"optimum is a {type(optimum).__name__}, expected the result of lqgap.solve"
+        )
+    sizes = (plant.num_inputs, plant.num_states), (plant.num_states, plant.num_outputs)
+    if (optimum.K.shape, optimum.L.shape) != sizes:
+        raise InvalidArgumentError(
+            f"optimum has gains of shapes {optimum.K.shape} and {optimum.L.shape}, expected {sizes[0]} and "
+            f"{sizes[1]}: it is the optimum of another plant"
+        )
 
 
 def closed_loop_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:
@@ -107,6 +131,14 @@ def _solve(plant: LQG) -> Optimum:
         residual=jnp.maximum(control.residual, estimate.residual),
         spectral_radius=jnp.maximum(control.spectral_radius, estimate.spectral_radius),
     )
+
+
+def _revalidate(plant: LQG, where: str) -> LQG:
+    """Check the values of a plant that was built under tracing, when they were not known."""
+    try:
+        return LQG(**{name: getattr(plant, name) for name in ("A", "B", "C", "Q", "R", "W", "V", "S0")})
+    except InvalidSystemError as error:
+        raise InvalidSystemError(f"{error}{where}") from None
 
 
 def _require_modes(plant: LQG, where: str) -> None:

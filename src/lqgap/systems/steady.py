@@ -10,8 +10,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from lqgap.linalg.arguments import MatrixLike, read_record
-from lqgap.systems.lqg import LQG, require_single
-from lqgap.systems.optimum import Optimum
+from lqgap.systems.lqg import LQG
+from lqgap.systems.optimum import Optimum, require_optimum_of
 
 
 def steady_correct(
@@ -31,7 +31,7 @@ def steady_predict(
 
 def steady_beliefs(optimum: Optimum, plant: LQG, y: MatrixLike, u: MatrixLike) -> Float[Array, "time state"]:
     """xhat_{t|t} along a record, rows (time, output) and (time, input)."""
-    require_single(plant)
+    require_optimum_of(optimum, plant)
     y, u = read_record(y, u, num_outputs=plant.num_outputs, num_inputs=plant.num_inputs)
     return _steady_beliefs(optimum, plant, y, u)
 

@@ -14,16 +14,17 @@ If y' ~ N(m, S), whatever plant it comes from,
     E Y   = Y(m) + tr(Phi S)                     Var Y = 4 b'S b + 2 tr((Phi S)^2) ,   b = Phi m + linear / 2
     log E exp(s (Y - E Y)) = 2 s^2 c'(I - 2 s T)^-1 c - s tr T - log det(I - 2 s T) / 2
 
-with T = S^1/2 Phi S^1/2 and c = S^1/2 b.
+with T = G'Phi G and c = G'b for any root G G' = S.
 """
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lqgap.linalg.psd import quadratic, sqrt_psd, symmetrize
+from lqgap.linalg.arguments import ArrayLike, read_vector
+from lqgap.linalg.psd import log_det_psd, quadratic, solve_psd, symmetrize
 from lqgap.systems.lqg import LQG
-from lqgap.systems.optimum import Optimum, closed_loop_matrix
+from lqgap.systems.optimum import Optimum, closed_loop_matrix, require_optimum_of
 
 
 class ValueTarget(eqx.Module):
@@ -53,13 +54,16 @@ class ValueTarget(eqx.Module):
         S: Float[Array, "output output"],
     ) -> Float[Array, ""]:
         """log E exp(scale (Y - E Y)) if y ~ N(m, S); infinite from 2 scale T = I on."""
-        root = sqrt_psd(S)
-        eigenvalues, vectors = jnp.linalg.eigh(symmetrize(root @ self.Phi @ root))
-        slope = vectors.T @ (root @ self._slope(m))
-        room = 1 - 2 * scale * eigenvalues
-        inside = jnp.where(room > 0, room, 1.0)
-        terms = 2 * scale**2 * slope**2 / inside - scale * eigenvalues - 0.5 * jnp.log(inside)
-        return jnp.where(jnp.all(room > 0), jnp.sum(terms), jnp.inf)
+        root = jnp.linalg.cholesky(S)
+        T, slope = root.T @ self.Phi @ root, root.T @ self._slope(m)
+        identity = jnp.eye(len(m), dtype=S.dtype)
+        room = identity - 2 * scale * T
+        is_finite = jnp.all(jnp.isfinite(jnp.linalg.cholesky(room)))
+        room = jnp.where(is_finite, room, identity)  # so that derivatives stay finite as well
+        cumulant = (
+            2 * scale**2 * slope @ solve_psd(room, slope) - scale * jnp.trace(T) - 0.5 * log_det_psd(room)
+        )
+        return jnp.where(is_finite, cumulant, jnp.inf)
 
     def _slope(self, m: Array) -> Array:
         return self.Phi @ m + 0.5 * self.linear
@@ -72,17 +76,15 @@ def bias_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:
     return symmetrize(K.T @ plant.R @ K + closed_loop.T @ optimum.P @ closed_loop)
 
 
-def bias(
-    optimum: Optimum, plant: LQG, xhat: Float[Array, " state"], y: Float[Array, " output"]
-) -> Float[Array, ""]:
+def bias(optimum: Optimum, plant: LQG, xhat: ArrayLike, y: ArrayLike) -> Float[Array, ""]:
     """h(xhat, y): what starting from here costs more than the average, up to a constant."""
+    xhat, y = _read_belief(optimum, plant, xhat), _read_output(plant, y)
     return quadratic(xhat, bias_matrix(optimum, plant)) + quadratic(y, plant.Q)
 
 
-def value_target(
-    optimum: Optimum, plant: LQG, xhat: Float[Array, " state"], u: Float[Array, " input"]
-) -> ValueTarget:
+def value_target(optimum: Optimum, plant: LQG, xhat: ArrayLike, u: ArrayLike) -> ValueTarget:
     """The bias after input u, by this plant's filter and cost, as a function of what is seen next."""
+    xhat, u = _read_belief(optimum, plant, xhat), _read_input(plant, u)
     predicted = plant.A @ xhat + plant.B @ u
     sigma = predicted - optimum.L @ (plant.C @ predicted)
     zeta = bias_matrix(optimum, plant)
@@ -95,13 +97,23 @@ def value_target(
 
 
 def bellman_backup(
-    optimum: Optimum,
-    plant: LQG,
-    xhat: Float[Array, " state"],
-    y: Float[Array, " output"],
-    u: Float[Array, " input"],
+    optimum: Optimum, plant: LQG, xhat: ArrayLike, y: ArrayLike, u: ArrayLike
 ) -> Float[Array, ""]:
     """The cost of this step plus the expected bias of the next, under input u."""
+    xhat, y, u = _read_belief(optimum, plant, xhat), _read_output(plant, y), _read_input(plant, u)
     expected_output = plant.C @ (plant.A @ xhat + plant.B @ u)
     target = value_target(optimum, plant, xhat, u)
     return quadratic(y, plant.Q) + quadratic(u, plant.R) + target.mean(expected_output, optimum.S)
+
+
+def _read_belief(optimum: Optimum, plant: LQG, xhat: ArrayLike) -> Array:
+    require_optimum_of(optimum, plant)
+    return read_vector("xhat", xhat, size=plant.num_states, why="it estimates the state")
+
+
+def _read_output(plant: LQG, y: ArrayLike) -> Array:
+    return read_vector("y", y, size=plant.num_outputs, why="there is one entry for each row of C")
+
+
+def _read_input(plant: LQG, u: ArrayLike) -> Array:
+    return read_vector("u", u, size=plant.num_inputs, why="there is one entry for each column of B")
