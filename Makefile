@@ -54,4 +54,4 @@ pins:
 	$(PINS) -o requirements/docs.txt requirements/docs.in
 
 clean:
-	rm -rf $(VENV) $(VENV)-pins dist docs/_build .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-pins dist docs/_build .ruff_cache .hypothesis .jax_cache

@@ -7,8 +7,9 @@ import jax
 
 import lqgap
 from benchmarks.linalg import riccati
+from benchmarks.simulators import audit
 
-BENCHMARKS = (riccati,)
+BENCHMARKS = (riccati, audit)
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 

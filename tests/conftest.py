@@ -13,6 +13,9 @@ import lqgap
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 jax.config.update("jax_disable_most_optimizations", True)  # tests compile much and compute little
+# Workers share what they compile, and so do runs.
+jax.config.update("jax_compilation_cache_dir", str(pathlib.Path(__file__).parent.parent / ".jax_cache"))
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("repeatable")
 

@@ -18,7 +18,8 @@ from lqgap.errors import (
 from lqgap.version import __version__
 
 if TYPE_CHECKING:
-    from lqgap import linalg, systems
+    from lqgap import linalg, simulators, systems
+    from lqgap.simulators import check_assumptions, likelihood_set, plants
     from lqgap.systems import (
         LQG,
         bias,
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "linalg": "lqgap.linalg",
+    "plants": "lqgap.simulators.plants",
+    "simulators": "lqgap.simulators",
     "systems": "lqgap.systems",
+    "check_assumptions": "lqgap.simulators",
+    "likelihood_set": "lqgap.simulators",
     "LQG": "lqgap.systems",
     "bias": "lqgap.systems",
     "log_likelihood": "lqgap.systems",
@@ -54,10 +59,14 @@ __all__ = [
     "PrecisionError",
     "__version__",
     "bias",
+    "check_assumptions",
     "enable_x64",
+    "likelihood_set",
     "linalg",
     "log_likelihood",
+    "plants",
     "require_converged",
+    "simulators",
     "solve",
     "solve_finite",
     "stack",
@@ -77,7 +86,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'lqgap' has no attribute {name!r}")
     module = importlib.import_module(_LAZY[name])
-    return module if module.__name__ == f"lqgap.{name}" else getattr(module, name)
+    return module if module.__name__.endswith(f".{name}") else getattr(module, name)
 
 
 def __dir__() -> list[str]:

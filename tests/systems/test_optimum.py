@@ -232,3 +232,18 @@ def test_units_do_not_decide_whether_a_plant_is_solved():
 def test_the_optimum_of_another_plant_is_refused():
     with pytest.raises(InvalidArgumentError, match="optimum of another plant"):
         lqgap.bias(lqgap.solve(random_plant(0, states=4)), random_plant(0), np.ones(3), np.ones(2))
+
+
+@pytest.mark.timeout(120)
+def test_a_large_batch_does_not_deadlock():
+    """Two independent loops in one program wedge XLA's thread pool on two cores; ours run in turn."""
+    plant = random_plant(0, states=4)
+    rng = np.random.default_rng(0)
+    A = np.asarray(plant.A) + 0.01 * rng.normal(size=(5000, 4, 4))
+
+    def average_cost(A):
+        return lqgap.solve(lqgap.LQG(A, plant.B, plant.C)).J
+
+    values, slopes = jax.jit(jax.vmap(jax.value_and_grad(average_cost)))(A)
+    assert np.all(np.isfinite(values))
+    assert np.all(np.isfinite(slopes))

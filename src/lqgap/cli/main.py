@@ -66,6 +66,16 @@ def solve(
     print_optimum(plant, horizon=horizon, as_json=as_json)
 
 
+@app.command()
+def plants(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """List the built-in families of plants with their parameters."""
+    from lqgap.cli.plants import print_plants
+
+    print_plants(as_json=as_json)
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"lqgap {__version__}")

@@ -59,6 +59,8 @@ def _solve_finite(plant: LQG, horizon: int) -> FiniteOptimum:
     control = riccati_recursion(
         jnp.zeros_like(plant.A), plant.A, plant.B, Q=output_cost, R=plant.R, num_steps=horizon + 1
     )
+    # One loop after the other: XLA's thread pool may deadlock on concurrent ones.
+    plant, control = jax.lax.optimization_barrier((plant, control))
     zero_output, zero_input = jnp.zeros_like(plant.C[:, 0]), jnp.zeros_like(plant.B[0])
 
     def filter_step(belief: Belief, _: None) -> tuple[Belief, tuple[Array, Array, Array, Array]]:

@@ -107,7 +107,9 @@ def filter_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:
 def _solve(plant: LQG) -> Optimum:
     A, B, C = plant.A, plant.B, plant.C
     control = solve_riccati(A, B, Q=symmetrize(C.T @ plant.Q @ C), R=plant.R)
-    estimate = solve_riccati(A.T, C.T, Q=plant.W, R=plant.V)
+    # One after the other: XLA's thread pool deadlocks on two concurrent loops with LAPACK calls inside.
+    dual, control = jax.lax.optimization_barrier(((A.T, C.T, plant.W, plant.V), control))
+    estimate = solve_riccati(dual[0], dual[1], Q=dual[2], R=dual[3])
     Sigma, S = estimate.P, estimate.M
     L = solve_psd(S, C @ Sigma).T
     correction = jnp.eye(len(A)) - L @ C

@@ -1,0 +1,110 @@
+"""A finite cover of a box of parameters, with its radius stated in the invariants of the plants.
+
+Cells of the box are halved, along the parameter that matters most in each, until everything in a cell is
+within the radius of the plant at its centre. How far a cell reaches is measured at its corners, where an
+affine map reaches farthest, and at a few points inside; a margin stands for what lies between. Small cells
+make the map affine, so the number of members grows like radius^-k for k parameters.
+"""
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float
+
+from lqgap.errors import InvalidArgumentError
+from lqgap.simulators.finite import batch_invariants, member_error
+
+if TYPE_CHECKING:
+    from lqgap.simulators.family import AbstractFamily
+
+MARGIN = 1.05  # on the measured reach of a cell
+NUM_INSIDE = 4  # points of a cell that are tried besides centre and corners
+TAIL = 0.01  # Markov parameters beyond the window weigh at most this part of the radius
+MAX_LENGTH = 256
+
+
+def find_cover(
+    family: "AbstractFamily", radius: float, *, held: dict[str, Any], max_members: int
+) -> Float[np.ndarray, "member parameter"]:
+    """The parameter values of a cover, for one combination of the discrete parameters."""
+    centre = np.array([held.get(p.name, p.middle) for p in family.parameters])
+    half = np.array([0.0 if p.name in held else 0.5 * (p.high - p.low) for p in family.parameters])
+    free = np.flatnonzero(half > 0)
+    patterns = _patterns(len(free))
+    length = _window(family, centre, half, radius)
+    centres, halves = centre[None, :], half[None, :]
+    accepted: list[np.ndarray] = []
+    while True:
+        points = np.repeat(centres[:, None, :], len(patterns), axis=1)
+        points[:, :, free] += patterns[None] * halves[:, None, free]
+        vectors = _evaluate(family, points, length)
+        inside = family.is_inside(points.reshape(-1, len(half))).reshape(points.shape[:2])
+        chosen = np.argmax(inside, axis=1)  # the centre if it belongs to the family
+        rows = np.arange(len(centres))
+        reach = np.max(np.linalg.norm(vectors - vectors[rows, chosen][:, None], axis=2), axis=1)
+        done = MARGIN * reach <= radius
+        keep = done & np.any(inside, axis=1)
+        accepted.append(points[rows, chosen][keep])
+        count = sum(map(len, accepted)) + np.sum(~done)
+        if count > max_members:
+            raise InvalidArgumentError(
+                f"a cover of radius {radius:g} has more than {max_members} members: choose a larger radius, "
+                f"a smaller range, or raise max_members"
+            )
+        if np.all(done):
+            break
+        centres, halves = _halve(centres[~done], halves[~done], vectors[~done], free)
+    return np.concatenate(accepted)
+
+
+def _patterns(num_free: int) -> np.ndarray:
+    """Centre, corners and a few points between, in units of the half widths."""
+    corners = np.array(list(itertools.product([-1.0, 1.0], repeat=num_free)))
+    between = np.random.default_rng(0).uniform(-1, 1, size=(NUM_INSIDE, num_free))
+    return np.concatenate([np.zeros((1, num_free)), corners, between])
+
+
+def _evaluate(family: "AbstractFamily", points: np.ndarray, length: int) -> np.ndarray:
+    members = family.members(points.reshape(-1, points.shape[-1]))
+    vectors = batch_invariants(members.systems, length=length)
+    finite = np.all(np.isfinite(vectors), axis=1)
+    if not np.all(finite):
+        raise member_error(members, int(np.argmin(finite)))
+    return vectors.reshape(*points.shape[:2], -1)
+
+
+def _halve(
+    centres: np.ndarray, halves: np.ndarray, vectors: np.ndarray, free: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two cells for each, split where crossing the cell changes the invariants most."""
+    num_free = len(free)
+    corners = vectors[:, 1 : 1 + 2**num_free].reshape(len(centres), *[2] * num_free, -1)
+    effects = [
+        np.linalg.norm(np.diff(corners, axis=1 + axis), axis=-1).reshape(len(centres), -1).max(axis=1)
+        for axis in range(num_free)
+    ]
+    rows = np.arange(len(centres))
+    split = free[np.argmax(np.stack(effects), axis=0)]
+    smaller, shift = halves.copy(), np.zeros_like(halves)
+    smaller[rows, split] *= 0.5
+    shift[rows, split] = smaller[rows, split]
+    return np.concatenate([centres - shift, centres + shift]), np.concatenate([smaller, smaller])
+
+
+def _window(family: "AbstractFamily", centre: np.ndarray, half: np.ndarray, radius: float) -> int:
+    """How many Markov parameters (a power of two) are needed so that those left out do not matter."""
+    spread = np.random.default_rng(1).uniform(-1, 1, size=(32, len(half)))
+    members = family.members(centre + spread * half)
+    states, outputs = members.systems.num_states, members.systems.num_outputs
+    inputs = members.systems.num_inputs
+    vectors = batch_invariants(members.systems, length=MAX_LENGTH)
+    split = MAX_LENGTH * outputs * outputs
+    squares = vectors**2
+    of_outputs = squares[:, :split].reshape(len(vectors), MAX_LENGTH, -1).sum(axis=2)
+    of_inputs = squares[:, split : split + MAX_LENGTH * outputs * inputs]
+    energy = of_outputs + of_inputs.reshape(len(vectors), MAX_LENGTH, -1).sum(axis=2)
+    tail = np.sqrt(np.cumsum(energy[:, ::-1], axis=1)[:, ::-1].max(axis=0))
+    below = np.flatnonzero(tail <= TAIL * radius)
+    needed = max(2 * states, int(below[0]) if len(below) else MAX_LENGTH)
+    return 1 << (needed - 1).bit_length()

@@ -1,0 +1,199 @@
+"""A finite class of simulators: one batched LQG and the parameters that made each member."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.spatial import KDTree
+
+from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError
+from lqgap.linalg.arguments import is_concrete, read_count, read_positive
+from lqgap.simulators.invariants import invariants, map_in_chunks
+from lqgap.systems import LQG, Optimum, require_converged, solve, stack
+
+IDENTITY_TOLERANCE = 1e-9  # relative distance of the invariants below which two plants are one
+
+
+class Finite(eqx.Module):
+    """Finitely many plants of one size.
+
+    Args:
+        systems: a batched LQG, or a list of LQGs.
+        parameters: a row for each member; left out, the member's number.
+    """
+
+    systems: LQG
+    parameters: Float[Array, "member parameter"]
+    names: tuple[str, ...] = eqx.field(static=True)
+    units: tuple[str, ...] = eqx.field(static=True)
+    radius: float  # every plant of the class this one covers is as near to a member; 0 if it is the class
+
+    def __init__(
+        self,
+        systems: LQG | Sequence[LQG],
+        parameters: Any = None,
+        *,
+        names: Sequence[str] | None = None,
+        units: Sequence[str] | None = None,
+        radius: float = 0.0,
+    ):
+        self.systems = systems if isinstance(systems, LQG) else stack(systems)
+        if self.systems.A.ndim != 3 or len(self.systems.A) == 0:
+            raise InvalidSystemError(
+                f"systems has A of shape {self.systems.A.shape}, expected (member, state, state) with "
+                f"at least one member: an empty class has no policy to train for"
+            )
+        count = len(self.systems.A)
+        parameters = jnp.arange(float(count))[:, None] if parameters is None else jnp.asarray(parameters)
+        if parameters.ndim != 2 or len(parameters) != count:
+            raise InvalidArgumentError(
+                f"parameters has shape {parameters.shape}, expected a row for each of {count} members"
+            )
+        self.parameters = parameters
+        self.radius = radius
+        columns = parameters.shape[1]
+        self.names = tuple(names or (["member"] if columns == 1 else [f"t{i + 1}" for i in range(columns)]))
+        self.units = tuple(units or [""] * columns)
+        if len(self.names) != columns or len(self.units) != columns:
+            raise InvalidArgumentError(
+                f"names and units have {len(self.names)} and {len(self.units)} entries, expected one for "
+                f"each of the {columns} columns of parameters"
+            )
+        if is_concrete(self.systems):
+            _require_valid(self)
+
+    def __len__(self) -> int:
+        return len(self.systems.A)
+
+    def __getitem__(self, index: int) -> LQG:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"member {index} of a class of {len(self)}")
+        return jax.tree.map(lambda leaf: leaf[index], self.systems)
+
+    def __iter__(self) -> Iterator[LQG]:
+        return (self[index] for index in range(len(self)))
+
+    def system(self, index: int) -> LQG:
+        """The member of this number."""
+        return self[index]
+
+    def describe(self, index: int) -> str:
+        """The parameters of a member, for people: 'stiffness = 0.5 N/m, gain = 1'."""
+        values = np.asarray(self.parameters[index])
+        return ", ".join(
+            f"{name} = {value:.6g}{' ' + unit if unit else ''}"
+            for name, value, unit in zip(self.names, values, self.units, strict=True)
+        )
+
+    def subset(self, which: Any) -> "Finite":
+        """The members of a boolean mask or a list of numbers, again as a class."""
+        rows = np.arange(len(self))[np.asarray(which)]
+        if rows.size == 0:
+            raise InvalidArgumentError(f"no member of the {len(self)} is left: the subset is empty")
+        systems = jax.tree.map(lambda leaf: leaf[rows], self.systems)
+        return Finite(systems, self.parameters[rows], names=self.names, units=self.units, radius=self.radius)
+
+    def grid(self, points: Any = None) -> "Finite":  # noqa: ARG002
+        """The class itself: a finite class is its own grid."""
+        return self
+
+    def sample(self, key: Array, num_members: Any) -> "Finite":
+        """Members drawn uniformly, with replacement."""
+        count = read_count("num_members", num_members, least=1)
+        return self.subset(np.asarray(jax.random.randint(key, (count,), 0, len(self))))
+
+    def optima(self) -> Optimum:
+        """The optimum of every member; raises with the parameters of the first that has none."""
+        solutions = solve_members(self.systems)
+        if not bool(jnp.all(solutions.converged)):
+            index = int(jnp.argmin(solutions.converged))
+            raise member_error(self, index)
+        return solutions
+
+    def invariants(self, *, length: int | None = None) -> np.ndarray:
+        """A row for each member: its predictor Markov parameters (2n of them by default) and S."""
+        return batch_invariants(self.systems, length=length or 2 * self.systems.num_states)
+
+    def unique(self) -> "Finite":
+        """The class without members that have the same input/output law as an earlier one."""
+        vectors = self.invariants()
+        close = KDTree(vectors).query_pairs(IDENTITY_TOLERANCE * _scale(vectors), output_type="ndarray")
+        keep = np.ones(len(self), dtype=bool)
+        for one, two in close[np.lexsort(close.T[::-1])]:
+            keep[two] &= not keep[one]
+        return self.subset(keep)
+
+    def cover(self, radius: Any) -> "Finite":
+        """Members such that every member is within `radius` of one of them, in the invariants."""
+        radius = read_positive("radius", radius)
+        vectors = self.invariants()
+        uncovered = np.ones(len(self), dtype=bool)
+        chosen = []
+        while np.any(uncovered):
+            index = int(np.argmax(uncovered))
+            chosen.append(index)
+            uncovered &= np.linalg.norm(vectors - vectors[index], axis=1) > radius
+        return eqx.tree_at(lambda members: members.radius, self.subset(chosen), self.radius + radius)
+
+    def contains(self, plant: LQG, *, tolerance: float = 1e-6) -> bool:
+        """Whether a member has the same input/output law as the plant, up to a relative tolerance."""
+        vectors = self.invariants()
+        vector = batch_invariants(stack([plant]), length=2 * self.systems.num_states)[0]
+        return bool(np.min(np.linalg.norm(vectors - vector, axis=1)) <= tolerance * _scale(vectors))
+
+
+@jax.jit
+def solve_members(systems: LQG) -> Optimum:
+    """The optimum of every plant of a batch; failures are marked, not raised."""
+    return jax.vmap(solve)(systems)
+
+
+def batch_invariants(systems: LQG, *, length: int) -> np.ndarray:
+    """A row of invariants for each plant of a batch."""
+    return map_in_chunks(lambda chunk: _invariants(chunk, length), systems)
+
+
+def member_error(members: Finite, index: int) -> LqgapError:
+    """The error that says why a member has no optimum, with its parameters."""
+    plant = members[index]
+    try:
+        require_converged(jax.jit(solve)(plant), plant)
+    except LqgapError as error:
+        return type(error)(f"member {index} ({members.describe(index)}): {error}")
+    return InvalidSystemError(f"member {index} ({members.describe(index)}) has no optimum")
+
+
+@eqx.filter_jit
+def _invariants(systems: LQG, length: int) -> Array:
+    return jax.vmap(lambda plant: invariants(plant, length=length))(systems)
+
+
+def _scale(vectors: np.ndarray) -> float:
+    return float(np.max(np.linalg.norm(vectors, axis=1)))
+
+
+def _require_valid(members: Finite) -> None:
+    """What the constructor of LQG checks, for members that were built under `vmap`."""
+    for name in ("A", "B", "C", "Q", "R", "W", "V", "S0"):
+        matrices = np.asarray(getattr(members.systems, name))
+        finite = np.all(np.isfinite(matrices), axis=(1, 2))
+        if not np.all(finite):
+            index = int(np.argmin(finite))
+            raise InvalidSystemError(
+                f"{name} of member {index} ({members.describe(index)}) has entries that are NaN or infinite"
+            )
+    for name, least in {"Q": -1e-12, "R": 0.0, "W": -1e-12, "V": 0.0, "S0": -1e-12}.items():
+        eigenvalues = np.linalg.eigvalsh(np.asarray(getattr(members.systems, name)))
+        smallest, largest = eigenvalues[:, 0], np.abs(eigenvalues).max(axis=1)
+        bad = smallest <= 0 if least == 0 else smallest < least * np.maximum(largest, 1e-300)
+        if np.any(bad):
+            index = int(np.argmax(bad))
+            wanted = "definite" if least == 0 else "semidefinite"
+            raise InvalidSystemError(
+                f"{name} of member {index} ({members.describe(index)}) is not positive {wanted}: its "
+                f"smallest eigenvalue is {smallest[index]:.3g}"
+            )

@@ -1,0 +1,42 @@
+"""Named families of plants from the literature, with sensible uncertainty.
+
+Every physical parameter is a keyword: a number if it is known, a pair (low, high) if it is uncertain, a
+list if it is one of a few values.
+"""
+
+from collections.abc import Callable
+
+from lqgap.simulators.box import ParameterBox
+from lqgap.simulators.plants.hard import overactuated, phase_pair, unknown_sign
+from lqgap.simulators.plants.mechanical import (
+    acc_two_mass,
+    dc_motor,
+    hanging_pendulum_cart,
+    mass_spring_damper,
+    two_mass_spring,
+)
+from lqgap.simulators.plants.processes import laplacian, thermal_zones, web_server
+from lqgap.simulators.plants.vehicles import boeing_747, double_integrator, uav_hover
+
+__all__ = [
+    "acc_two_mass",
+    "boeing_747",
+    "catalogue",
+    "dc_motor",
+    "double_integrator",
+    "hanging_pendulum_cart",
+    "laplacian",
+    "mass_spring_damper",
+    "overactuated",
+    "phase_pair",
+    "thermal_zones",
+    "two_mass_spring",
+    "uav_hover",
+    "unknown_sign",
+    "web_server",
+]
+
+
+def catalogue() -> dict[str, Callable[..., ParameterBox]]:
+    """All families by name."""
+    return {name: globals()[name] for name in __all__ if name != "catalogue"}

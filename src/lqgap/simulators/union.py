@@ -1,0 +1,40 @@
+"""Several finite classes as one."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lqgap.errors import InvalidArgumentError
+from lqgap.simulators.finite import Finite
+
+
+def union(classes: Sequence[Finite]) -> Finite:
+    """All members of several classes of one size; the first parameter says from which class each comes.
+
+    A parameter that a class does not have is NaN for its members.
+    """
+    if not classes:
+        raise InvalidArgumentError("classes is empty, expected at least one class")
+    sizes = {(c.systems.num_states, c.systems.num_inputs, c.systems.num_outputs) for c in classes}
+    if len(sizes) > 1:
+        raise InvalidArgumentError(
+            f"classes have (states, inputs, outputs) = {sorted(sizes)}, expected one size: pad the smaller"
+        )
+    units = {name: unit for c in classes for name, unit in zip(c.names, c.units, strict=True)}
+    tables = []
+    for index, members in enumerate(classes):
+        table = np.full((len(members), 1 + len(units)), np.nan)
+        table[:, 0] = index
+        for column, name in enumerate(units, start=1):
+            if name in members.names:
+                table[:, column] = members.parameters[:, members.names.index(name)]
+        tables.append(table)
+    return Finite(
+        jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *[members.systems for members in classes]),
+        np.concatenate(tables),
+        names=("part", *units),
+        units=("", *units.values()),
+        radius=max(members.radius for members in classes),
+    )

@@ -1,0 +1,112 @@
+import json
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+from random_systems import random_plant
+from springs import FAMILY
+
+import lqgap
+from lqgap.errors import InvalidArgumentError
+from lqgap.simulators import Ball, Finite, ParameterBox, check_assumptions
+from lqgap.systems import delay_input
+
+GOLDEN = json.loads((pathlib.Path(__file__).parent.parent / "golden" / "theory_constants.json").read_text())
+
+
+def ten_models():
+    """The class of the reference constants."""
+    plants = [
+        lqgap.LQG([[a, 0.2], [0, 0.5]], [[0], [b]], [[1, 0]])
+        for a in (0.6, 0.7, 0.8)
+        for b in (0.7, 1.0, 1.3)
+    ]
+    return Finite([*plants, lqgap.LQG([[0.75, 0.2], [0, 0.5]], [[0], [1.1]], [[1, 0.3]])])
+
+
+def test_the_constants_of_the_reference_class_are_reproduced():
+    constants = check_assumptions(ten_models()).constants
+    uniform, sharp = GOLDEN["H=10000,uniform"], GOLDEN["H=10000,sharp"]
+    names = {"N_S": "NS", "N_K": "NK", "gamma_1": "g1", "kappa_2": "kap", "gamma_2": "g2", "N_P": "NP"}
+    for ours, theirs in {**names, "N_Sigma": "NSig", "N_L": "NL"}.items():
+        np.testing.assert_allclose(constants[ours], uniform[theirs], rtol=1e-9)
+    for ours, theirs in {"norm_P": "NP", "norm_Sigma": "NSig", "norm_L": "NL"}.items():
+        np.testing.assert_allclose(constants[ours], sharp[theirs], rtol=1e-9)
+    # The certificate of the filter matrix, which bounds powers of (I - LC) A.
+    np.testing.assert_allclose(
+        [constants["kappa_2_filter"], constants["gamma_2_filter"]], [1.55, 0.499], rtol=5e-3
+    )
+
+
+def test_uniform_bounds_bound():
+    constants = check_assumptions(ten_models()).constants
+    for bound, actual in (("N_P", "norm_P"), ("N_Sigma", "norm_Sigma"), ("N_L", "norm_L")):
+        assert constants[actual] <= constants[bound]
+
+
+def test_a_spring_family_holds_after_a_change_of_coordinates():
+    report = check_assumptions(FAMILY.grid(5))
+    assert not report.holds_as_printed
+    assert report.holds_after_repair
+    [contraction] = [check for check in report.checks if "contract" in check.statement]
+    assert contraction.value > 2
+    assert "report.repair()" in contraction.remedy
+    repaired = check_assumptions(report.repair())
+    [contraction] = [check for check in repaired.checks if "contract" in check.statement]
+    assert contraction.as_printed
+    np.testing.assert_allclose(contraction.value, report.contraction.gamma, rtol=1e-6)
+    np.testing.assert_allclose(report.repair().optima().J, report.members.optima().J, rtol=1e-8)
+
+
+def test_unstable_members_are_named_and_pruned():
+    family = ParameterBox(lambda pole: lqgap.LQG([[pole]], [[1.0]], [[1.0]]), {"pole": (0.5, 1.1)})
+    report = check_assumptions(family.grid(4))
+    [stable] = [check for check in report.checks if "open loop" in check.statement]
+    assert (stable.as_printed, stable.repaired, stable.member) == (False, False, 3)
+    assert "rho(A) = 1.1 >= 1: needs a stabilising inner policy" in stable.remedy
+    np.testing.assert_allclose(report.prune().parameters[:, 0], [0.5, 0.7, 0.9])
+    assert check_assumptions(report.prune()).holds_after_repair
+
+
+def test_nothing_is_left_of_a_class_that_is_all_unstable():
+    report = check_assumptions(Finite([lqgap.LQG([[1.1]], [[1.0]], [[1.0]])]))
+    with pytest.raises(InvalidArgumentError, match=r"no member.*stabilising inner policy"):
+        report.prune()
+
+
+def test_a_member_without_optimum_is_reported_and_pruned():
+    members = Finite([lqgap.LQG([[a]], [[b]], [[1.0]]) for a, b in ((0.5, 1.0), (1.1, 0.0), (0.7, 1.0))])
+    report = check_assumptions(members)
+    assert "member 1" in report.checks[0].remedy
+    assert "not stabilisable" in report.checks[0].remedy
+    assert len(report.prune()) == len(report.repair()) == 2
+
+
+def test_padded_delay_states_are_reported_but_do_no_harm():
+    family = ParameterBox(
+        lambda gain, delay: delay_input(lqgap.LQG([[0.9]], [[gain]], [[1.0]]), delay, longest=2),
+        {"gain": (0.5, 1.0), "delay": [0, 1, 2]},
+    )
+    report = check_assumptions(family.grid(2))
+    [seen] = [check for check in report.checks if "observable" in check.statement]
+    assert (seen.as_printed, seen.repaired) == (False, True)
+    assert "padded delay states" in seen.remedy
+    [gain] = [check for check in report.checks if "(A, F)" in check.statement]
+    assert not gain.as_printed  # a pure delay makes A singular
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_only_a_finite_class_can_be_audited():
+    with pytest.raises(InvalidArgumentError, match="take a grid, a sample or a cover"):
+        check_assumptions(FAMILY)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_ten_thousand_members_are_audited_in_one_go():
+    ball = Ball(random_plant(0, states=4), radius=0.005)
+    members = ball.sample(jax.random.key(0), 10_000)
+    report = check_assumptions(members)
+    assert report.holds_after_repair
+    assert len(report.measures.norm_P) == 10_000

@@ -1,0 +1,145 @@
+"""What every family can do: the contract, for each of them."""
+
+import jax
+import numpy as np
+import pytest
+from random_systems import random_plant
+from springs import FAMILY
+
+import lqgap
+from lqgap.errors import InvalidArgumentError, InvalidSystemError
+from lqgap.simulators import Ball, LinearSpan, ParameterBox
+from lqgap.systems import delay_input
+
+PLANT = lqgap.LQG([[0.7, 0.2], [0.0, 0.5]], [[1.0], [0.5]], [[1.0, 0.0]])
+
+
+def with_delay(gain, delay):
+    return delay_input(lqgap.LQG([[0.9]], [[gain]], [[1.0]]), delay, longest=2)
+
+
+def in_plain_python(pole):
+    return lqgap.LQG(np.array([[float(pole)]]), [[1.0]], [[1.0]])
+
+
+FAMILIES = {
+    "box": FAMILY,
+    "box with choices": ParameterBox(with_delay, {"gain": (0.5, 1.5), "delay": [0, 1, 2]}),
+    "box of plain Python": ParameterBox(in_plain_python, {"pole": (0.1, 0.9)}),
+    "span": LinearSpan([PLANT, lqgap.LQG(np.eye(2) * 0.2, [[0.0], [0.0]], [[0.0, 0.0]])], [(1, 1), (-1, 1)]),
+    "ball of entries": Ball(PLANT, radius={"A": 0.05}),
+    "spectral ball": Ball(PLANT, radius={"B": 0.2}, norm="spectral"),
+}
+
+
+@pytest.fixture(params=sorted(FAMILIES))
+def family(request):
+    return FAMILIES[request.param]
+
+
+def test_grid_sample_and_system_agree(family):
+    members = family.grid(3)
+    for index in (0, len(members) - 1):
+        np.testing.assert_allclose(members[index].A, family.system(members.parameters[index]).A, atol=1e-12)
+    drawn = family.sample(jax.random.key(0), 7)
+    assert len(drawn) == 7
+    assert np.all(family.is_inside(np.asarray(drawn.parameters)))
+    np.testing.assert_array_equal(drawn.parameters, family.sample(jax.random.key(0), 7).parameters)
+    assert len(np.unique(np.asarray(drawn.parameters), axis=0)) > 1
+    assert len(family.names) == len(family.units) == drawn.parameters.shape[1]
+
+
+@pytest.mark.slow
+def test_it_contains_its_own_members_and_not_another_plant(family):
+    member = family.sample(jax.random.key(5), 1)
+    assert family.contains(member[0], tolerance=1e-5)
+    states = member.systems.num_states
+    assert not family.contains(
+        lqgap.LQG(0.3 * np.eye(states), 7 * np.ones((states, 1)), np.ones((1, states))), tolerance=1e-5
+    )
+
+
+@pytest.mark.slow
+def test_covers_cover(family):
+    """A statistical check of what the construction promises: none of 200 random members is farther away."""
+    radius = 0.15
+    cover = family.cover(radius)
+    assert cover.radius == radius
+    assert np.all(family.is_inside(np.asarray(cover.parameters)))
+    drawn = family.sample(jax.random.key(7), 200)
+    distance = np.linalg.norm(
+        drawn.invariants(length=32)[:, None] - cover.invariants(length=32)[None], axis=2
+    ).min(axis=1)
+    assert distance.max() <= radius
+
+
+def test_only_builds_that_jax_can_trace_are_traceable():
+    assert {name: family.is_traceable for name, family in FAMILIES.items()} == {
+        name: name != "box of plain Python" for name in FAMILIES
+    }
+
+
+def test_a_build_is_compiled_once():
+    traces = 0
+
+    def build(pole):
+        nonlocal traces
+        traces += 1
+        return lqgap.LQG([[pole]], [[1.0]], [[1.0]])
+
+    family = ParameterBox(build, {"pole": (0.1, 0.9)})
+    for points in (2, 5, 60):
+        family.grid(points)
+    assert traces == 1
+
+
+def test_grids_can_be_finer_in_one_parameter():
+    assert len(FAMILY.grid({"gain": 4})) == 4
+    with pytest.raises(InvalidArgumentError, match="did you mean gain"):
+        FAMILY.grid({"gains": 4})
+    with pytest.raises(InvalidArgumentError, match="points is 0"):
+        FAMILY.grid(0)
+
+
+def test_a_build_of_varying_size_is_refused_with_the_parameters():
+    family = ParameterBox(
+        lambda gain, delay: delay_input(lqgap.LQG([[0.9]], [[gain]], [[1.0]]), delay),
+        {"gain": (0.5, 1.5), "delay": [0, 1]},
+    )
+    with pytest.raises(InvalidSystemError, match=r"= \(2, 1, 1\) at gain = .*, delay = 1 and \(1, 1, 1\)"):
+        family.grid(2)
+
+
+def test_an_error_of_a_plain_build_names_the_parameters():
+    family = ParameterBox(lambda r: lqgap.LQG([[0.5]], [[1.0]], [[1.0]], R=[[float(r)]]), {"r": (-1.0, 1.0)})
+    with pytest.raises(InvalidSystemError, match=r"R is not positive definite.*member r = -1"):
+        family.grid(3)
+
+
+def test_an_error_of_a_traced_build_names_the_parameters():
+    family = ParameterBox(lambda r: lqgap.LQG([[0.5]], [[1.0]], [[1.0]], R=[[r]]), {"r": (-1.0, 1.0)})
+    with pytest.raises(InvalidSystemError, match=r"R of member 0 \(r = -1\) is not positive definite"):
+        family.grid(3)
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_a_build_must_return_a_plant():
+    with pytest.raises(InvalidSystemError, match="build returned a dict"):
+        ParameterBox(lambda k: {"k": k}, {"k": (0, 1)}).grid(2)
+
+
+def test_the_nominal_member_is_the_middle():
+    np.testing.assert_allclose(lqgap.solve(FAMILY.nominal()).J, 3.915149, rtol=2e-7)
+
+
+@pytest.mark.slow
+def test_nearest_finds_parameters_off_the_grid():
+    theta, distance = FAMILY.nearest(FAMILY.system([1.2345, 2.2]))
+    np.testing.assert_allclose(theta, [1.2345, 2.2], rtol=1e-6)
+    assert distance < 1e-7
+
+
+@pytest.mark.slow
+def test_a_random_plant_of_the_same_size_is_at_a_distance():
+    _, distance = FAMILY.nearest(random_plant(0, states=2, inputs=1, outputs=1))
+    assert distance > 0.1

@@ -1,0 +1,81 @@
+import jax
+import numpy as np
+import pytest
+from springs import FAMILY
+
+import lqgap
+from lqgap.errors import InvalidArgumentError
+from lqgap.simulators import Finite, ParameterBox, likelihood_set
+
+SCALAR = ParameterBox(lambda gain: lqgap.LQG([[0.8]], [[gain]], [[1.0]]), {"gain": (0.0, 2.0)})
+
+
+def simulate(plant, *, steps, seed):
+    """A record under random inputs."""
+    rng = np.random.default_rng(seed)
+    A, B, C = (np.asarray(X) for X in (plant.A, plant.B, plant.C))
+    u = rng.normal(size=(steps, B.shape[1]))
+    x, y = rng.normal(size=len(A)), []
+    for t in range(steps):
+        y.append(C @ x + rng.normal(size=len(C)))
+        x = A @ x + B @ u[t] + rng.normal(size=len(A))
+    return np.array(y), u
+
+
+def test_a_finite_class_shrinks_to_the_truth():
+    members = FAMILY.grid(4)
+    y, u = simulate(members[5], steps=400, seed=0)
+    sizes = [len(likelihood_set(members, y[:steps], u[:steps])) for steps in (5, 50, 400)]
+    assert sizes[0] >= sizes[1] >= sizes[2]
+    assert sizes[2] < len(members)
+    left = likelihood_set(members, y, u)
+    assert any(np.allclose(row, members.parameters[5]) for row in np.asarray(left.parameters))
+
+
+def test_the_set_is_the_defining_inequality_at_every_time():
+    members = SCALAR.grid(5)
+    y, u = simulate(members[2], steps=60, seed=1)
+    likelihoods = np.array([lqgap.log_likelihood(plant, y, u) for plant in members])
+    mixture = np.log(np.mean(np.exp(likelihoods - likelihoods.max(axis=0)), axis=0)) + likelihoods.max(axis=0)
+    expected = np.all(likelihoods >= mixture + np.log(0.1), axis=1)
+    left = likelihood_set(members, y, u, delta=0.1)
+    np.testing.assert_allclose(left.parameters, np.asarray(members.parameters)[expected])
+
+
+def test_a_truth_between_the_points_of_the_prior_is_covered():
+    """Ville: the truth is lost in at most delta of all runs; 200 runs, three standard errors."""
+    truth, delta, runs = 0.37, 0.1, 200
+    plant = SCALAR.system([truth])
+    prior = SCALAR.grid(4)  # 0, 0.67, 1.33, 2: the truth is none of them
+    lost = 0
+    for seed in range(runs):
+        y, u = simulate(plant, steps=30, seed=seed)
+        lost += not likelihood_set(SCALAR, y, u, delta=delta, prior=prior).is_inside(np.array([[truth]]))[0]
+    assert lost / runs <= delta + 3 * np.sqrt(delta * (1 - delta) / runs)
+
+
+@pytest.mark.slow
+def test_a_family_given_data_is_again_a_family():
+    y, u = simulate(SCALAR.system([0.6]), steps=200, seed=3)
+    left = likelihood_set(SCALAR, y, u)
+    assert left.names == SCALAR.names
+    drawn = left.sample(jax.random.key(0), 30)
+    assert np.all(left.is_inside(np.asarray(drawn.parameters)))
+    grid = left.grid(41)
+    assert 1 < len(grid) < 41
+    assert np.min(np.abs(np.asarray(grid.parameters) - 0.6)) < 0.05
+    cover = left.cover(0.05)
+    assert len(cover) < len(SCALAR.cover(0.05))
+
+
+def test_bad_input_raises():
+    members = SCALAR.grid(3)
+    with pytest.raises(InvalidArgumentError, match=r"delta is 1\.5"):
+        likelihood_set(members, np.zeros((3, 1)), np.zeros((3, 1)), delta=1.5)
+    with pytest.raises(InvalidArgumentError, match=r"y has shape \(3, 2\)"):
+        likelihood_set(members, np.zeros((3, 2)), np.zeros((3, 1)))
+
+
+def test_lost_samples_are_no_evidence():
+    members = Finite([SCALAR.system([0.0]), SCALAR.system([2.0])])
+    assert len(likelihood_set(members, np.full((50, 1), np.nan), np.ones((50, 1)))) == 2
