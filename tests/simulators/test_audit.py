@@ -110,3 +110,26 @@ def test_ten_thousand_members_are_audited_in_one_go():
     report = check_assumptions(members)
     assert report.holds_after_repair
     assert len(report.measures.norm_P) == 10_000
+
+
+def test_a_class_in_which_no_member_has_an_optimum_is_still_reported():
+    report = check_assumptions(Finite([lqgap.LQG([[a]], [[0.0]], [[1.0]]) for a in (1.1, 2.0)]))
+    assert not report.holds_after_repair
+    assert np.isnan(report.constants["N_K"])
+    with pytest.raises(InvalidArgumentError, match="none was found"):
+        report.repair()
+
+
+def test_what_repeated_modes_hide_the_gramian_sees():
+    T = np.random.default_rng(0).normal(size=(4, 4))
+    A = T @ (0.5 * np.eye(4) + np.eye(4, k=1)) @ np.linalg.inv(T)
+    report = check_assumptions(Finite([lqgap.LQG(A, T[:, 2:3], np.ones((1, 4)) @ np.linalg.inv(T))]))
+    [reached] = [check for check in report.checks if "controllable; Gram" in check.statement]
+    assert not reached.as_printed
+
+
+def test_uniform_bounds_hold_for_general_noise():
+    plants = [lqgap.LQG([[0.5]], [[1.0]], [[1.0]], W=[[w]], V=[[v]]) for w, v in ((100.0, 1.0), (1.0, 0.01))]
+    constants = check_assumptions(Finite(plants)).constants
+    assert constants["norm_Sigma"] <= constants["N_Sigma"]
+    assert constants["norm_L"] <= constants["N_L"]

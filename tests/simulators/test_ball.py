@@ -40,3 +40,9 @@ def test_the_spectral_ball_is_bounded_in_the_spectral_norm_and_filled():
 def test_a_malformed_ball_raises(arguments, message):
     with pytest.raises(InvalidArgumentError, match=message):
         Ball(PLANT, **arguments)
+
+
+def test_a_corner_of_the_box_is_no_member_of_the_spectral_ball():
+    ball = Ball(PLANT, radius={"A": 0.1}, norm="spectral")
+    with pytest.raises(InvalidArgumentError, match="does not belong to the family"):
+        ball.system([parameter.high for parameter in ball.parameters])

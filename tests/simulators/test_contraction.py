@@ -50,3 +50,10 @@ def test_an_unstable_loop_has_none():
 def test_one_loop_contracts_at_nearly_its_radius():
     loop = np.array([[[0.5, 3.0], [0.0, 0.4]]])
     assert 0.5 <= find_contraction(loop).gamma < 0.503
+
+
+def test_units_do_not_decide_whether_a_norm_is_found():
+    Z = np.array([[0.5, 0.4], [-0.3, 0.6]])
+    T = np.diag([1.0, 1e5])
+    found = find_contraction((T @ Z @ np.linalg.inv(T))[None])
+    assert found.gamma < np.max(np.abs(np.linalg.eigvals(Z))) + 0.01

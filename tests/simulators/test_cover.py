@@ -1,3 +1,4 @@
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from springs import FAMILY, build
@@ -39,3 +40,22 @@ def test_a_member_without_optimum_is_named():
     )  # gain 0 in the middle
     with pytest.raises(NotStabilizableError, match=r"gain = 0\b"):
         family.cover(0.1)
+
+
+def test_a_narrow_feature_is_not_overlooked():
+    def build(k):
+        return lqgap.LQG([[0.5]], [[1 + 3 * jnp.exp(-(((k - 0.3) / 0.02) ** 2))]], [[1.0]])
+
+    family = ParameterBox(build, {"k": (0.0, 1.0)})
+    cover = family.cover(0.2)
+    vectors = family.grid(1001).invariants(length=32)
+    distance = np.linalg.norm(vectors[:, None] - cover.invariants(length=32)[None], axis=2).min(axis=1)
+    assert distance.max() <= 0.2
+
+
+def test_a_parameter_without_effect_is_not_halved_for_ever():
+    family = ParameterBox(
+        lambda unused, b: lqgap.LQG([[0.5]], [[2 + jnp.cos(2 * jnp.pi * b) + 0 * unused]], [[1.0]]),
+        {"unused": (0.0, 1.0), "b": (0.0, 1.0)},
+    )
+    assert len(family.cover(0.2)) < 200

@@ -3,11 +3,10 @@
 import jax
 import numpy as np
 import pytest
-from random_systems import random_plant
 from springs import FAMILY
 
 import lqgap
-from lqgap.errors import InvalidArgumentError, InvalidSystemError
+from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import Ball, LinearSpan, ParameterBox
 from lqgap.systems import delay_input
 
@@ -79,20 +78,6 @@ def test_only_builds_that_jax_can_trace_are_traceable():
     }
 
 
-def test_a_build_is_compiled_once():
-    traces = 0
-
-    def build(pole):
-        nonlocal traces
-        traces += 1
-        return lqgap.LQG([[pole]], [[1.0]], [[1.0]])
-
-    family = ParameterBox(build, {"pole": (0.1, 0.9)})
-    for points in (2, 5, 60):
-        family.grid(points)
-    assert traces == 1
-
-
 def test_grids_can_be_finer_in_one_parameter():
     assert len(FAMILY.grid({"gain": 4})) == 4
     with pytest.raises(InvalidArgumentError, match="did you mean gain"):
@@ -101,45 +86,5 @@ def test_grids_can_be_finer_in_one_parameter():
         FAMILY.grid(0)
 
 
-def test_a_build_of_varying_size_is_refused_with_the_parameters():
-    family = ParameterBox(
-        lambda gain, delay: delay_input(lqgap.LQG([[0.9]], [[gain]], [[1.0]]), delay),
-        {"gain": (0.5, 1.5), "delay": [0, 1]},
-    )
-    with pytest.raises(InvalidSystemError, match=r"= \(2, 1, 1\) at gain = .*, delay = 1 and \(1, 1, 1\)"):
-        family.grid(2)
-
-
-def test_an_error_of_a_plain_build_names_the_parameters():
-    family = ParameterBox(lambda r: lqgap.LQG([[0.5]], [[1.0]], [[1.0]], R=[[float(r)]]), {"r": (-1.0, 1.0)})
-    with pytest.raises(InvalidSystemError, match=r"R is not positive definite.*member r = -1"):
-        family.grid(3)
-
-
-def test_an_error_of_a_traced_build_names_the_parameters():
-    family = ParameterBox(lambda r: lqgap.LQG([[0.5]], [[1.0]], [[1.0]], R=[[r]]), {"r": (-1.0, 1.0)})
-    with pytest.raises(InvalidSystemError, match=r"R of member 0 \(r = -1\) is not positive definite"):
-        family.grid(3)
-
-
-@pytest.mark.usefixtures("as_users_run_it")
-def test_a_build_must_return_a_plant():
-    with pytest.raises(InvalidSystemError, match="build returned a dict"):
-        ParameterBox(lambda k: {"k": k}, {"k": (0, 1)}).grid(2)
-
-
 def test_the_nominal_member_is_the_middle():
     np.testing.assert_allclose(lqgap.solve(FAMILY.nominal()).J, 3.915149, rtol=2e-7)
-
-
-@pytest.mark.slow
-def test_nearest_finds_parameters_off_the_grid():
-    theta, distance = FAMILY.nearest(FAMILY.system([1.2345, 2.2]))
-    np.testing.assert_allclose(theta, [1.2345, 2.2], rtol=1e-6)
-    assert distance < 1e-7
-
-
-@pytest.mark.slow
-def test_a_random_plant_of_the_same_size_is_at_a_distance():
-    _, distance = FAMILY.nearest(random_plant(0, states=2, inputs=1, outputs=1))
-    assert distance > 0.1

@@ -119,3 +119,35 @@ def test_values_that_were_unknown_under_tracing_are_checked_in_the_class():
     batch = jax.vmap(lambda a: lqgap.LQG([[a]], [[1.0]], [[1.0]]))(jnp.asarray([0.5, jnp.nan]))
     with pytest.raises(InvalidSystemError, match=r"A of member 1 .* NaN"):
         Finite(batch)
+
+
+def test_units_do_not_make_two_laws_one():
+    large = [lqgap.LQG([[a]], [[1.0]], [[1e6]]) for a in (0.5, 0.8)]
+    assert not Finite([large[0]]).contains(large[1])
+    small = [lqgap.LQG([[0.5]], [[b]], [[1.0]], V=[[1e12]]) for b in (1e-3, 2e-3, 1e7)]
+    assert len(Finite(small).unique()) == 3
+
+
+def test_a_plant_of_more_states_is_told_apart_by_its_later_response():
+    """The extra path arrives after as many steps as twice the members' states."""
+    plain = lqgap.LQG([[0.5]], [[1.0]], [[1.0]])
+    A = np.zeros((4, 4))
+    A[0, 0], A[1, 2], A[2, 3], A[0, 1] = 0.5, 1.0, 1.0, 1.0
+    W = np.diag([1.0, 0.0, 0.0, 0.0])
+    late = lqgap.LQG(A, [[1.0], [0.0], [0.0], [1.0]], [[1.0, 0.0, 0.0, 0.0]], W=W)
+    assert not Finite([plain]).contains(late)
+    with pytest.raises(InvalidArgumentError, match="inputs, outputs"):
+        Finite([plain]).contains(random_plant(0))
+
+
+def test_a_hopeless_member_is_named_wherever_laws_are_compared():
+    members = Finite([lqgap.LQG([[1.1]], [[0.0]], [[1.0]]), lqgap.LQG([[0.2]], [[1.0]], [[1.0]])])
+    for use in (members.unique, lambda: members.cover(0.1), lambda: members.contains(members[1])):
+        with pytest.raises(NotStabilizableError, match="member 0"):
+            use()
+
+
+@pytest.mark.parametrize("which", [[7], np.array([True])])
+def test_a_subset_that_does_not_fit_is_refused(which):
+    with pytest.raises(InvalidArgumentError, match="does not fit a class of 4"):
+        FAMILY.grid(2).subset(which)

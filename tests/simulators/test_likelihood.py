@@ -4,7 +4,7 @@ import pytest
 from springs import FAMILY
 
 import lqgap
-from lqgap.errors import InvalidArgumentError
+from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.simulators import Finite, ParameterBox, likelihood_set
 
 SCALAR = ParameterBox(lambda gain: lqgap.LQG([[0.8]], [[gain]], [[1.0]]), {"gain": (0.0, 2.0)})
@@ -68,12 +68,29 @@ def test_a_family_given_data_is_again_a_family():
     assert len(cover) < len(SCALAR.cover(0.05))
 
 
-def test_bad_input_raises():
-    members = SCALAR.grid(3)
-    with pytest.raises(InvalidArgumentError, match=r"delta is 1\.5"):
-        likelihood_set(members, np.zeros((3, 1)), np.zeros((3, 1)), delta=1.5)
-    with pytest.raises(InvalidArgumentError, match=r"y has shape \(3, 2\)"):
-        likelihood_set(members, np.zeros((3, 2)), np.zeros((3, 1)))
+@pytest.mark.usefixtures("as_users_run_it")
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(delta=1.5), r"delta is 1\.5"),
+        (dict(delta="small"), "delta is 'small'"),
+        (dict(y=np.zeros((3, 2))), r"y has shape \(3, 2\)"),
+        (dict(prior=SCALAR), "prior is a ParameterBox"),
+        (dict(members=[1]), "members is a list"),
+        (dict(members="cover"), "members is a cover"),
+    ],
+)
+def test_bad_input_raises(change, message):
+    arguments = dict(members=SCALAR.grid(3), y=np.zeros((3, 1)), u=np.zeros((3, 1))) | change
+    if arguments["members"] == "cover":
+        arguments["members"] = SCALAR.cover(1.0)
+    with pytest.raises(InvalidArgumentError, match=message):
+        likelihood_set(**arguments)
+
+
+def test_numbers_beyond_double_precision_are_no_evidence_either_way():
+    with pytest.raises(NotConvergedError, match="beyond double precision"):
+        likelihood_set(SCALAR.grid(3), np.full((3, 1), 1e200), np.zeros((3, 1)))
 
 
 def test_lost_samples_are_no_evidence():

@@ -75,3 +75,32 @@ def test_a_member_without_optimum_has_nan_figures_and_spoils_no_other():
     np.testing.assert_array_equal(figures.has_optimum, [True, False])
     assert np.isnan(figures.norm_K[1])
     assert np.isfinite(figures.norm_K[0])
+
+
+def test_a_plant_that_does_nothing_is_measured_without_a_warning():
+    figures = measure_members(Finite([lqgap.LQG(np.zeros((2, 2)), [[0.0], [0.0]], [[1.0, 0.0]])]))
+    np.testing.assert_array_equal([figures.reach[0], figures.reach_of_gain[0], figures.control_gramian[0]], 0)
+
+
+GROWTH = {
+    "close modes": ([[0.9, 0.01], [0.0, 0.89]], 2**0.5),
+    "weakly defective": ([[0.9, 1e-5], [0.0, 0.9]], np.inf),
+    "skew rotation": (
+        0.9 * np.array([[np.cos(0.02), -100 * np.sin(0.02)], [np.sin(0.02) / 100, np.cos(0.02)]]),
+        100.0,
+    ),
+    "almost nilpotent": ([[1e-200, 1.0], [0.0, 0.0]], np.inf),
+}
+
+
+@pytest.mark.parametrize("name", sorted(GROWTH))
+def test_growth_is_bounded_exactly_where_the_dominant_mode_is_not_defective(name):
+    A, expected = GROWTH[name]
+    figures = measure_members(Finite([lqgap.LQG(A, np.ones((2, 1)), np.ones((1, 2)))]))
+    np.testing.assert_allclose(figures.transient_growth[0], expected, rtol=0.02)
+
+
+def test_reach_does_not_depend_on_the_units_of_the_input():
+    A = np.array([[[0.5, 0.1], [0.0, 0.7]]])
+    B = np.array([[[0.0], [1.0]]])
+    np.testing.assert_allclose(reach(A, B), reach(A, 1e-9 * B), rtol=1e-9)

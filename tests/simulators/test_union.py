@@ -20,3 +20,12 @@ def test_parts_must_be_of_one_size():
         union([FAMILY.grid(2), Finite([random_plant(0)])])
     with pytest.raises(InvalidArgumentError, match="classes is empty"):
         union([])
+
+
+def test_units_must_agree_and_unions_do_not_nest():
+    plant = random_plant(0)
+    newton, kilo = (Finite([plant], [[1.0]], names=["force"], units=[unit]) for unit in ("N", "kN"))
+    with pytest.raises(InvalidArgumentError, match="parameter force has the units 'N' and 'kN'"):
+        union([newton, kilo])
+    with pytest.raises(InvalidArgumentError, match="a union already"):
+        union([union([newton]), newton])

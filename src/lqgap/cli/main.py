@@ -68,12 +68,13 @@ def solve(
 
 @app.command()
 def plants(
+    name: Annotated[str | None, typer.Argument(help="Describe this family.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the built-in families of plants with their parameters."""
+    """List the built-in families of plants with their parameters, or describe one of them."""
     from lqgap.cli.plants import print_plants
 
-    print_plants(as_json=as_json)
+    print_plants(name, as_json=as_json)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,5 +1,6 @@
-"""`lqgap plants`: the built-in families, their parameters and what is known of their nominal member."""
+"""`lqgap plants`: the built-in families and their parameters; with a name, all that is known of one."""
 
+import difflib
 import inspect
 import json
 from typing import Any
@@ -10,43 +11,65 @@ from rich.markup import escape
 from rich.table import Table
 
 import lqgap
+from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.plants import catalogue
 from lqgap.systems import solve
 
 
-def print_plants(*, as_json: bool) -> None:
-    """List all families."""
+def print_plants(name: str | None, *, as_json: bool) -> None:
+    """List all families, or describe one with its nominal member."""
     lqgap.enable_x64()
-    records = [_describe(name) for name in catalogue()]
+    if name is not None and name not in catalogue():
+        nearest = difflib.get_close_matches(name, catalogue(), n=1)
+        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        raise InvalidArgumentError(f"there is no family {name!r}{hint} (`lqgap plants` lists them)")
+    records = [_summarize(each) for each in catalogue()] if name is None else [_describe(name)]
     if as_json:
-        print(json.dumps(records, indent=2))  # noqa: T201
-        return
-    table = Table(title="Built-in families", title_justify="left", show_lines=True)
-    table.add_column("family")
-    table.add_column("uncertain by default")
-    table.add_column("n, m, p", justify="right")
-    table.add_column("rho(A)", justify="right")
-    table.add_column("J", justify="right")
-    for record in records:
-        sizes = f"{record['states']}, {record['inputs']}, {record['outputs']}"
-        name = f"[bold]{record['name']}[/]\n{escape(record['summary'])}"
-        radius, cost = f"{record['spectral_radius']:.4f}", f"{record['J']:.6g}"
-        table.add_row(name, escape("\n".join(record["uncertain"])), sizes, radius, cost)
-    Console().print(table)
+        print(json.dumps(records if name is None else records[0], indent=2))  # noqa: T201
+    elif name is None:
+        _print_list(records)
+    else:
+        _print_one(records[0])
 
 
-def _describe(name: str) -> dict[str, Any]:
+def _summarize(name: str) -> dict[str, Any]:
     function = catalogue()[name]
-    family = function()
-    plant = family.nominal()
     return {
         "name": name,
         "summary": (inspect.getdoc(function) or "").split("\n")[0],
-        "uncertain": [str(parameter) for parameter in family.parameters],
+        "uncertain": [str(parameter) for parameter in function().parameters],
         "keywords": list(inspect.signature(function).parameters),
+    }
+
+
+def _describe(name: str) -> dict[str, Any]:
+    plant = catalogue()[name]().nominal()
+    return {
+        **_summarize(name),
+        "documentation": inspect.getdoc(catalogue()[name]),
         "states": plant.num_states,
         "inputs": plant.num_inputs,
         "outputs": plant.num_outputs,
         "spectral_radius": float(np.max(np.abs(np.linalg.eigvals(plant.A)))),
         "J": float(solve(plant).J),
     }
+
+
+def _print_list(records: list[dict[str, Any]]) -> None:
+    table = Table(title="Built-in families", title_justify="left", show_lines=True)
+    table.add_column("family", no_wrap=True)
+    table.add_column("what it is")
+    table.add_column("uncertain by default")
+    for record in records:
+        table.add_row(record["name"], escape(record["summary"]), escape("\n".join(record["uncertain"])))
+    Console().print(table)
+
+
+def _print_one(record: dict[str, Any]) -> None:
+    table = Table(title=record["name"], title_justify="left", show_header=False)
+    table.add_row("about", escape(record["documentation"]))
+    table.add_row("uncertain by default", escape("\n".join(record["uncertain"])))
+    table.add_row("states, inputs, outputs", f"{record['states']}, {record['inputs']}, {record['outputs']}")
+    table.add_row("rho(A), nominal", f"{record['spectral_radius']:.6g}")
+    table.add_row("J, nominal", f"{record['J']:.7g}")
+    Console().print(table)

@@ -11,6 +11,7 @@ Each is judged as the paper prints it and as the corrected theory needs it. Norm
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 
 from lqgap.errors import InvalidArgumentError
@@ -20,6 +21,7 @@ from lqgap.simulators.measures import Measures, measure_members
 from lqgap.simulators.report import Check, Report
 
 REACH_TOLERANCE = 1e-8  # relative; below it a mode counts as out of reach
+GRAMIAN_TOLERANCE = 1e-15
 
 STABILISE = "a stabilising inner policy (u = inner(y) + v), or a range without these members: report.prune()"
 COORDINATES = "a change of state coordinates: report.repair()"
@@ -34,17 +36,17 @@ def check_assumptions(members: Finite) -> Report:
         )
     measures = measure_members(members)
     usable = measures.has_optimum
-    contraction = find_contraction(measures.closed_loop[usable]) if np.any(usable) else None
+    contraction = _find_contraction(measures) if np.any(usable) else None
     checks = [
         _optimum(members, measures),
         _stable(measures),
         _transient(measures),
-        _reach("A1", "(A, B) controllable", measures.reach, _gramian_note(measures.control_gramian)),
-        _reach("A1", "(A, C) observable", measures.sight, _gramian_note(measures.observation_gramian)),
+        _reach("(A, B) controllable", measures.reach, measures.control_gramian),
+        _reach("(A, C) observable", measures.sight, measures.observation_gramian),
         _reach_of_gain(measures),
     ]
     if contraction is not None:
-        checks += [_contraction(measures, contraction, np.flatnonzero(usable)), _bounded(measures)]
+        checks += [_contraction(measures, contraction), _bounded(measures)]
         checks += [_predictor(measures), _noise(measures)]
     return Report(
         members=members,
@@ -61,6 +63,12 @@ def _worst(values: Any, pick: Callable[[np.ndarray], np.intp]) -> tuple[float, i
         return float("nan"), 0
     index = int(pick(values))
     return float(values[index]), index
+
+
+def _find_contraction(measures: Measures) -> Contraction:
+    usable = np.flatnonzero(measures.has_optimum)
+    found = find_contraction(measures.closed_loop[usable])
+    return eqx.tree_at(lambda contraction: contraction.member, found, int(usable[found.member]))
 
 
 def _optimum(members: Finite, measures: Measures) -> Check:
@@ -110,27 +118,23 @@ def _transient(measures: Measures) -> Check:
     )
 
 
-def _gramian_note(ratios: np.ndarray) -> str:
-    if np.all(np.isnan(ratios)):
-        return ""
-    return f"; Gramian's smallest to largest eigenvalue at least {np.nanmin(ratios):.1e}"
-
-
-def _reach(assumption: str, statement: str, values: np.ndarray, note: str) -> Check:
+def _reach(statement: str, values: np.ndarray, gramians: np.ndarray) -> Check:
     value, member = _worst(values, np.nanargmin)
-    holds = value > REACH_TOLERANCE
+    ratio, gramian_member = _worst(gramians, np.nanargmin)  # NaN where A is not stable
+    holds = value > REACH_TOLERANCE and not ratio <= GRAMIAN_TOLERANCE
+    note = f"; Gramian's smallest to largest eigenvalue at least {ratio:.1e}" if np.isfinite(ratio) else ""
     remedy = (
         "stable modes that are not reached or seen (such as padded delay states) do no harm to the "
         "optimum; a minimal realisation removes them, if all members allow the same"
     )
     return Check(
-        assumption=assumption,
-        statement=statement + (note if holds else ""),
+        assumption="A1",
+        statement=statement + note,
         as_printed=holds,
         repaired=True,  # stabilisable and detectable suffice, and the first check has seen to that
         value=value,
         margin=value - REACH_TOLERANCE,
-        member=member,
+        member=member if value <= REACH_TOLERANCE or holds else gramian_member,
         remedy="" if holds else remedy,
     )
 
@@ -151,13 +155,13 @@ def _reach_of_gain(measures: Measures) -> Check:
     )
 
 
-def _contraction(measures: Measures, contraction: Contraction, usable: np.ndarray) -> Check:
+def _contraction(measures: Measures, contraction: Contraction) -> Check:
     printed, member = _worst(measures.contraction, np.nanargmax)
     condition = f"condition {contraction.condition:.3g}"
     found = f"gamma_1 = {contraction.gamma:.4f} in a common weighted norm of {condition}"
     failed = (
         f"no common weighted norm of condition below {MAX_CONDITION:g} was found in which all closed loops "
-        f"contract (best {contraction.gamma:.4f}, set by member {int(usable[contraction.member])}): "
+        f"contract (best {contraction.gamma:.4f}, set by member {contraction.member}): "
         f"a smaller range or fewer members"
     )
     remedy = f"{COORDINATES}; {found}" if contraction.holds else failed
@@ -229,7 +233,8 @@ def _constants(measures: Measures, contraction: Contraction | None) -> dict[str,
     kappa_2 = max(largest(measures.predictor.kappa), largest(measures.norm_F))
     gamma_2 = 1 - largest(1 - measures.predictor.gamma)
     decay = 2 * gamma_2 - gamma_2**2
-    N_Sigma = kappa_2**2 * (1 + kappa_2**2) / decay if decay > 0 else float("inf")
+    noise = largest(measures.norm_W) + kappa_2**2 * largest(measures.norm_V)  # 1 + kappa_2^2 for unit noise
+    N_Sigma = kappa_2**2 * noise / decay if decay > 0 else float("inf")
     return {
         "rho": largest(measures.spectral_radius),
         "Phi": float(np.nanmax(measures.transient_growth)),
@@ -245,7 +250,7 @@ def _constants(measures: Measures, contraction: Contraction | None) -> dict[str,
         "gamma_2_filter": 1 - largest(1 - measures.filter.gamma),
         "N_P": N_U * (N_S**2 + N_K**2) / (1 - gamma_1**2) if gamma_1 < 1 else float("inf"),
         "N_Sigma": N_Sigma,
-        "N_L": N_Sigma * N_S,
+        "N_L": N_Sigma * N_S * largest(measures.norm_V_inverse),
         "norm_P": largest(measures.norm_P),
         "norm_Sigma": largest(measures.norm_Sigma),
         "norm_L": largest(measures.norm_L),

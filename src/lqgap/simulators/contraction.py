@@ -18,8 +18,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lqgap.linalg import inverse_sqrt_psd, spectral_radius, sqrt_psd
+from lqgap.linalg.lyapunov import lyapunov_sum
 
-MAX_CONDITION = 1e8  # of X: beyond it the norm is one in name only
+MAX_CONDITION = 1e8  # of X, in coordinates that suit the class: beyond it the norm is one in name only
 PRECISION = 2e-3  # of gamma, relative to its distance to 1
 NUM_JOINING = 4
 
@@ -41,23 +42,24 @@ class Contraction(eqx.Module):
 def find_contraction(closed_loops: Float[np.ndarray, "member state state"]) -> Contraction:
     """The smallest common contraction factor; 1 or more if no weight of sane condition was found."""
     radii = np.asarray(_radii(closed_loops))
-    identity = np.eye(closed_loops.shape[1])
-    best = _verify(identity, closed_loops)
+    best = _verify(np.eye(closed_loops.shape[1]), closed_loops)
     if np.max(radii) >= 1:
         return best
+    # In coordinates in which the loops contract on average, so that units do not decide what is found.
+    average = np.mean([X / np.trace(X) for X in np.asarray(_lyapunov_sums(closed_loops))], axis=0)
+    root = np.linalg.cholesky(average).T
+    scaled = root @ closed_loops @ np.linalg.inv(root)
+    best = min(best, _verify(average, closed_loops), key=lambda contraction: contraction.gamma)
     active = list(dict.fromkeys([int(np.argmax(radii)), best.member]))
     while True:
-        candidate = _solve(closed_loops[active], float(np.max(radii)))
+        candidate = _solve(scaled[active], float(np.max(radii)))
         if candidate is None:
             return best
-        weight, proven = candidate
+        weight, proven = root.T @ candidate[0] @ root, candidate[1]
         norms = np.asarray(weighted_norms(closed_loops, jnp.asarray(weight)))
-        found = _verify(weight, closed_loops)
-        best = min(best, found, key=lambda contraction: contraction.gamma)
-        joining = [
-            int(i) for i in np.argsort(-norms)[:NUM_JOINING] if norms[i] > proven + PRECISION * (1 - proven)
-        ]
-        joining = [index for index in joining if index not in active]
+        best = min(best, _verify(weight, closed_loops), key=lambda contraction: contraction.gamma)
+        bound = proven + PRECISION * (1 - proven)
+        joining = [int(i) for i in np.argsort(-norms)[:NUM_JOINING] if norms[i] > bound and i not in active]
         if not joining:
             return best
         active += joining
@@ -70,6 +72,11 @@ def weighted_norms(
     """|| X^1/2 Z X^-1/2 || of every matrix Z."""
     root, inverse_root = sqrt_psd(weight), inverse_sqrt_psd(weight)
     return jax.vmap(lambda Z: jnp.linalg.norm(root @ Z @ inverse_root, ord=2))(matrices)
+
+
+@jax.jit
+def _lyapunov_sums(matrices: Array) -> Array:
+    return jax.vmap(lambda Z: lyapunov_sum(Z.T, jnp.eye(len(Z))))(matrices)
 
 
 @jax.jit

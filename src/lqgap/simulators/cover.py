@@ -7,35 +7,39 @@ make the map affine, so the number of members grows like radius^-k for k paramet
 """
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 
 from lqgap.errors import InvalidArgumentError
+from lqgap.simulators.building import Branch
 from lqgap.simulators.finite import batch_invariants, member_error
 
 if TYPE_CHECKING:
     from lqgap.simulators.family import AbstractFamily
 
 MARGIN = 1.05  # on the measured reach of a cell
-NUM_INSIDE = 4  # points of a cell that are tried besides centre and corners
+NUM_INSIDE = 8  # points of a cell that are tried besides centre and corners,
+NUM_AT_FIRST = 512  # and of the first few cells together, so that narrow features are not overlooked
 TAIL = 0.01  # Markov parameters beyond the window weigh at most this part of the radius
 MAX_LENGTH = 256
+SMALLEST_CELL = 1 / 256  # of the box: a smaller cell in which no point is inside is left out
+MAX_UNDECIDED = 1024  # cells without a point inside; more are not looked into any further
+TINY = np.finfo(float).tiny
 
 
-def find_cover(
-    family: "AbstractFamily", radius: float, *, held: dict[str, Any], max_members: int
-) -> Float[np.ndarray, "member parameter"]:
-    """The parameter values of a cover, for one combination of the discrete parameters."""
+def find_cover(branch: Branch, radius: float, *, max_members: int) -> Float[np.ndarray, "member parameter"]:
+    """The parameter values of a cover of one branch of a family."""
+    family, held = branch.family, dict(branch.held)
     centre = np.array([held.get(p.name, p.middle) for p in family.parameters])
     half = np.array([0.0 if p.name in held else 0.5 * (p.high - p.low) for p in family.parameters])
     free = np.flatnonzero(half > 0)
-    patterns = _patterns(len(free))
     length = _window(family, centre, half, radius)
     centres, halves = centre[None, :], half[None, :]
     accepted: list[np.ndarray] = []
     while True:
+        patterns = _patterns(len(free), max(NUM_INSIDE, NUM_AT_FIRST // len(centres)))
         points = np.repeat(centres[:, None, :], len(patterns), axis=1)
         points[:, :, free] += patterns[None] * halves[:, None, free]
         vectors = _evaluate(family, points, length)
@@ -44,6 +48,9 @@ def find_cover(
         rows = np.arange(len(centres))
         reach = np.max(np.linalg.norm(vectors - vectors[rows, chosen][:, None], axis=2), axis=1)
         done = MARGIN * reach <= radius
+        undecided = done & ~np.any(inside, axis=1)
+        if np.sum(undecided) <= MAX_UNDECIDED:
+            done &= ~(undecided & (np.max(halves / np.maximum(half, TINY), axis=1) > SMALLEST_CELL))
         keep = done & np.any(inside, axis=1)
         accepted.append(points[rows, chosen][keep])
         count = sum(map(len, accepted)) + np.sum(~done)
@@ -54,14 +61,14 @@ def find_cover(
             )
         if np.all(done):
             break
-        centres, halves = _halve(centres[~done], halves[~done], vectors[~done], free)
+        centres, halves = _halve(centres[~done], halves[~done], vectors[~done], half)
     return np.concatenate(accepted)
 
 
-def _patterns(num_free: int) -> np.ndarray:
+def _patterns(num_free: int, num_between: int) -> np.ndarray:
     """Centre, corners and a few points between, in units of the half widths."""
     corners = np.array(list(itertools.product([-1.0, 1.0], repeat=num_free)))
-    between = np.random.default_rng(0).uniform(-1, 1, size=(NUM_INSIDE, num_free))
+    between = np.random.default_rng(0).uniform(-1, 1, size=(num_between, num_free))
     return np.concatenate([np.zeros((1, num_free)), corners, between])
 
 
@@ -75,9 +82,10 @@ def _evaluate(family: "AbstractFamily", points: np.ndarray, length: int) -> np.n
 
 
 def _halve(
-    centres: np.ndarray, halves: np.ndarray, vectors: np.ndarray, free: np.ndarray
+    centres: np.ndarray, halves: np.ndarray, vectors: np.ndarray, whole: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Two cells for each, split where crossing the cell changes the invariants most."""
+    free = np.flatnonzero(whole > 0)
     num_free = len(free)
     corners = vectors[:, 1 : 1 + 2**num_free].reshape(len(centres), *[2] * num_free, -1)
     effects = [
@@ -85,7 +93,9 @@ def _halve(
         for axis in range(num_free)
     ]
     rows = np.arange(len(centres))
-    split = free[np.argmax(np.stack(effects), axis=0)]
+    # Where no corner differs (the map turns back within the cell) the widest side is halved.
+    widths = (halves[:, free] / whole[free]).T
+    split = free[np.argmax(np.stack(effects) + 1e-12 * widths, axis=0)]
     smaller, shift = halves.copy(), np.zeros_like(halves)
     smaller[rows, split] *= 0.5
     shift[rows, split] = smaller[rows, split]

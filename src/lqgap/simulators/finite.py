@@ -8,13 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.spatial import KDTree
 
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError
 from lqgap.linalg.arguments import is_concrete, read_count, read_positive
 from lqgap.simulators.invariants import invariants, map_in_chunks
 from lqgap.systems import LQG, Optimum, require_converged, solve, stack
+from lqgap.systems.lqg import require_single
 
+MAX_MEMBERS = 1_000_000
 IDENTITY_TOLERANCE = 1e-9  # relative distance of the invariants below which two plants are one
 
 
@@ -91,7 +92,12 @@ class Finite(eqx.Module):
 
     def subset(self, which: Any) -> "Finite":
         """The members of a boolean mask or a list of numbers, again as a class."""
-        rows = np.arange(len(self))[np.asarray(which)]
+        try:
+            rows = np.arange(len(self))[np.asarray(which)]
+        except IndexError as error:
+            raise InvalidArgumentError(
+                f"which does not fit a class of {len(self)} members: {error}"
+            ) from None
         if rows.size == 0:
             raise InvalidArgumentError(f"no member of the {len(self)} is left: the subset is empty")
         systems = jax.tree.map(lambda leaf: leaf[rows], self.systems)
@@ -103,7 +109,7 @@ class Finite(eqx.Module):
 
     def sample(self, key: Array, num_members: Any) -> "Finite":
         """Members drawn uniformly, with replacement."""
-        count = read_count("num_members", num_members, least=1)
+        count = read_count("num_members", num_members, least=1, most=MAX_MEMBERS)
         return self.subset(np.asarray(jax.random.randint(key, (count,), 0, len(self))))
 
     def optima(self) -> Optimum:
@@ -116,16 +122,20 @@ class Finite(eqx.Module):
 
     def invariants(self, *, length: int | None = None) -> np.ndarray:
         """A row for each member: its predictor Markov parameters (2n of them by default) and S."""
-        return batch_invariants(self.systems, length=length or 2 * self.systems.num_states)
+        vectors = batch_invariants(self.systems, length=length or 2 * self.systems.num_states)
+        finite = np.all(np.isfinite(vectors), axis=1)
+        if not np.all(finite):
+            raise member_error(self, int(np.argmin(finite)))
+        return vectors
 
     def unique(self) -> "Finite":
         """The class without members that have the same input/output law as an earlier one."""
         vectors = self.invariants()
-        close = KDTree(vectors).query_pairs(IDENTITY_TOLERANCE * _scale(vectors), output_type="ndarray")
-        keep = np.ones(len(self), dtype=bool)
-        for one, two in close[np.lexsort(close.T[::-1])]:
-            keep[two] &= not keep[one]
-        return self.subset(keep)
+        kept: list[int] = []
+        for index, vector in enumerate(vectors):
+            if not np.any(_same_law(self, vectors[kept], vector, tolerance=IDENTITY_TOLERANCE)):
+                kept.append(index)
+        return self.subset(kept)
 
     def cover(self, radius: Any) -> "Finite":
         """Members such that every member is within `radius` of one of them, in the invariants."""
@@ -141,9 +151,20 @@ class Finite(eqx.Module):
 
     def contains(self, plant: LQG, *, tolerance: float = 1e-6) -> bool:
         """Whether a member has the same input/output law as the plant, up to a relative tolerance."""
-        vectors = self.invariants()
-        vector = batch_invariants(stack([plant]), length=2 * self.systems.num_states)[0]
-        return bool(np.min(np.linalg.norm(vectors - vector, axis=1)) <= tolerance * _scale(vectors))
+        require_comparable(self.systems, plant)
+        length = self.systems.num_states + plant.num_states
+        vector = Finite([plant]).invariants(length=length)[0]
+        return bool(np.any(_same_law(self, self.invariants(length=length), vector, tolerance=tolerance)))
+
+
+def require_comparable(systems: LQG, plant: LQG) -> None:
+    """Raise unless the plant is one LQG with the inputs and outputs of the class."""
+    require_single(plant)
+    sizes = [(p.num_inputs, p.num_outputs) for p in (plant, systems)]
+    if sizes[0] != sizes[1]:
+        raise InvalidArgumentError(
+            f"plant has (inputs, outputs) = {sizes[0]}, expected {sizes[1]} as in the class"
+        )
 
 
 @jax.jit
@@ -172,8 +193,16 @@ def _invariants(systems: LQG, length: int) -> Array:
     return jax.vmap(lambda plant: invariants(plant, length=length))(systems)
 
 
-def _scale(vectors: np.ndarray) -> float:
-    return float(np.max(np.linalg.norm(vectors, axis=1)))
+def _same_law(members: Finite, vectors: np.ndarray, vector: np.ndarray, *, tolerance: float) -> np.ndarray:
+    """Which rows agree with a vector in each of its blocks, relative to that block: units do not matter."""
+    p, m = members.systems.num_outputs, members.systems.num_inputs
+    length = (len(vector) - p * p) // (p * (p + m))
+    edges = np.cumsum([length * p * p, length * p * m])
+    same = np.ones(len(vectors), dtype=bool)
+    for rows, row in zip(np.split(vectors, edges, axis=1), np.split(vector, edges), strict=True):
+        size = np.maximum(np.linalg.norm(rows, axis=1), np.linalg.norm(row))
+        same &= np.linalg.norm(rows - row, axis=1) <= tolerance * size
+    return same
 
 
 def _require_valid(members: Finite) -> None:

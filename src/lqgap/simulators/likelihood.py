@@ -11,6 +11,7 @@ probability 1 - delta, whatever adaptive policy chose the inputs. The truth need
 members, so a family with continuous parameters is covered also between the points that carry the prior.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import equinox as eqx
@@ -19,16 +20,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.errors import InvalidArgumentError
+from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.linalg.arguments import MatrixLike, read_record
-from lqgap.simulators.family import AbstractFamily, build_members
+from lqgap.simulators.building import build_members
+from lqgap.simulators.family import AbstractFamily
 from lqgap.simulators.finite import Finite
-from lqgap.simulators.invariants import map_in_chunks
+from lqgap.simulators.invariants import chunk_size
 from lqgap.simulators.parameters import Parameter
 from lqgap.systems import LQG, log_likelihood
 
 NUM_PRIOR = 512  # members that carry the prior of a continuous family, about
 MAX_ATTEMPTS = 200
+LONG_RECORD = 4096
 
 
 class Unrefuted(AbstractFamily):
@@ -82,32 +85,67 @@ def likelihood_set(
         prior: the members that share the prior mass equally, chosen before the data were seen; by default the
             class itself, or a grid of the family.
     """
-    if not 0 < delta < 1:
-        raise InvalidArgumentError(f"delta is {delta}, expected a probability between 0 and 1")
-    if prior is None:
-        prior = members if isinstance(members, Finite) else members.grid(_points(members))
+    _require_arguments(members, delta, prior)
+    prior = _default_prior(members) if prior is None else prior
     systems = prior.systems
     y, u = read_record(y, u, num_outputs=systems.num_outputs, num_inputs=systems.num_inputs)
-    evidence = jax.nn.logsumexp(_likelihoods(systems, y, u), axis=0) - jnp.log(len(prior))
+    total = jnp.full(len(y), -jnp.inf)
+    for likelihoods in _likelihoods(systems, y, u):
+        total = jnp.logaddexp(total, jax.nn.logsumexp(likelihoods, axis=0))
+    evidence = total - jnp.log(len(prior))
     if isinstance(members, Finite):
         return members.subset(_margins(members.systems, y, u, evidence) >= np.log(delta))
-    return Unrefuted(members.parameters, members, y, u, evidence, delta)
+    return Unrefuted(members.parameters, members, y, u, evidence, float(delta))
 
 
-def _points(family: AbstractFamily) -> int:
-    """Points along each interval, so that the grid has about NUM_PRIOR members."""
-    num_choices = int(np.prod([len(p.choices) or 1 for p in family.parameters]))
-    num_intervals = sum(not p.choices and p.high > p.low for p in family.parameters)
-    return max(2, round((NUM_PRIOR / num_choices) ** (1 / max(num_intervals, 1))))
+def _require_arguments(members: Any, delta: Any, prior: Any) -> None:
+    if not isinstance(members, Finite | AbstractFamily):
+        raise InvalidArgumentError(f"members is a {type(members).__name__}, expected a class or a family")
+    if isinstance(members, Finite) and members.radius > 0:
+        raise InvalidArgumentError(
+            "members is a cover, whose family has plants between its members: pass the family itself, and "
+            "the cover as prior, or the truth may be lost"
+        )
+    if prior is not None and not isinstance(prior, Finite):
+        raise InvalidArgumentError(
+            f"prior is a {type(prior).__name__}, expected a finite class, such as a grid"
+        )
+    if not isinstance(delta, float) or not 0 < delta < 1:
+        raise InvalidArgumentError(f"delta is {delta!r}, expected a probability between 0 and 1")
+
+
+def _default_prior(members: Finite | AbstractFamily) -> Finite:
+    """The class itself, a grid of about NUM_PRIOR members, or as many random ones, whatever the data."""
+    while isinstance(members, Unrefuted):
+        members = members.family
+    if isinstance(members, Finite):
+        return members
+    num_choices = int(np.prod([len(p.choices) or 1 for p in members.parameters]))
+    num_intervals = sum(not p.choices and p.high > p.low for p in members.parameters)
+    points = max(2, round((NUM_PRIOR / num_choices) ** (1 / max(num_intervals, 1))))
+    if num_choices * points**num_intervals > 4 * NUM_PRIOR:
+        return members.sample(jax.random.key(0), NUM_PRIOR)
+    return members.grid(points)
 
 
 def _margins(systems: LQG, y: Array, u: Array, evidence: Array) -> np.ndarray:
     """The least of l(t) - evidence(t) over the record, for every plant of a batch."""
-    return np.min(_likelihoods(systems, y, u) - np.asarray(evidence), axis=1)
+    with np.errstate(invalid="ignore"):  # infinite likelihoods leave NaN, which is refused below
+        margins = [np.min(chunk - np.asarray(evidence), axis=1) for chunk in _likelihoods(systems, y, u)]
+    answer = np.concatenate(margins)
+    if np.any(np.isnan(answer)):
+        raise NotConvergedError("a likelihood of the record is beyond double precision: check the units of y")
+    return answer
 
 
-def _likelihoods(systems: LQG, y: Array, u: Array) -> np.ndarray:
-    return map_in_chunks(lambda chunk: _mapped_likelihood(chunk, y, u), systems)
+def _likelihoods(systems: LQG, y: Array, u: Array) -> Iterator[np.ndarray]:
+    """l(t) of all plants, a chunk of plants at a time, so that memory does not grow with the class."""
+    total = len(systems.A)
+    size = min(chunk_size(total), 1024 if len(y) <= LONG_RECORD else 64)
+    for start in range(0, total, size):
+        rows = np.minimum(np.arange(start, start + size), total - 1)
+        chunk = jax.tree.map(lambda leaf, rows=rows: leaf[rows], systems)
+        yield np.asarray(_mapped_likelihood(chunk, y, u))[: total - start]
 
 
 @jax.jit

@@ -1,9 +1,9 @@
 """What the audit measures of every member: norms, decay, reach and sight.
 
 Reach of (A, B) is the smallest singular value of [A - lambda I, B] over the modes lambda of A, relative to
-the size of [A, B]: how small a change of the matrices hides a mode from the input. For stable A the Gramian
-adds how unequally the modes are reached: its smallest eigenvalue, relative to the largest. Neither forms
-powers of A.
+the size of A, with B scaled to that size: how small a change of the matrices hides a mode from the input. For
+stable A the Gramian adds how unequally the modes are reached: its smallest eigenvalue, relative to the
+largest; it also sees what repeated modes hide from the first test. Neither forms powers of A.
 
 Equations are solved in JAX, one kind at a time; the rest is NumPy on whole batches.
 """
@@ -21,7 +21,8 @@ from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.simulators.finite import Finite, solve_members
 from lqgap.systems import closed_loop_matrix, filter_matrix, predictor_matrix
 
-NUM_POWERS = 60  # of A, over which Phi(A) = sup ||A^k|| / rho(A)^k is taken
+NUM_POWERS, NUM_DOUBLINGS = 60, 24  # over which Phi(A) = sup ||A^k|| / rho(A)^k is taken
+TINY = np.finfo(float).tiny  # a pair of zeros has no reach, not an undefined one
 Figures = Float[np.ndarray, " member"]
 
 
@@ -30,7 +31,7 @@ class Measures(eqx.Module):
 
     has_optimum: Bool[np.ndarray, " member"]
     spectral_radius: Figures
-    transient_growth: Figures  # Phi(A), infinite if still growing after NUM_POWERS
+    transient_growth: Figures  # Phi(A), infinite if it never settles
     open_loop: StrongStability  # of A
     predictor: StrongStability  # of A - FC
     filter: StrongStability  # of (I - LC) A
@@ -48,6 +49,9 @@ class Measures(eqx.Module):
     norm_Sigma: Figures
     norm_L: Figures
     norm_F: Figures
+    norm_W: Figures
+    norm_V: Figures
+    norm_V_inverse: Figures
     noise_deviation: Figures  # of W, V, S0 from the identity
     closed_loop: Float[np.ndarray, "member state state"]
 
@@ -88,6 +92,9 @@ def measure_members(members: Finite) -> Measures:
         norm_Sigma=_norm(Sigma),
         norm_L=_norm(L),
         norm_F=_norm(F),
+        norm_W=_norm(systems.W),
+        norm_V=_norm(systems.V),
+        norm_V_inverse=_norm(np.linalg.inv(systems.V)),
         noise_deviation=np.max(
             [_norm(np.asarray(X) - np.eye(X.shape[-1])) for X in (systems.W, systems.V, systems.S0)], axis=0
         ),
@@ -96,14 +103,15 @@ def measure_members(members: Finite) -> Measures:
 
 
 def reach(A: Float[np.ndarray, "member n n"], B: Float[np.ndarray, "member n m"]) -> Figures:
-    """The smallest singular value of [A - lambda I, B] over the modes of A, relative to [A, B]."""
+    """The smallest singular value of [A - lambda I, B] over the modes of A, in units of ||A|| = ||B|| = 1."""
 
     def of_finite(A: np.ndarray, B: np.ndarray) -> np.ndarray:
         modes = np.linalg.eigvals(A)
+        size = np.maximum(_norm(A), TINY)
+        scaled = B * (size / np.maximum(_norm(B), TINY))[:, None, None]
         shifted = A[:, None] - modes[:, :, None, None] * np.eye(A.shape[1])
-        pencils = np.concatenate([shifted, np.repeat(B[:, None], A.shape[1], axis=1)], axis=3)
-        smallest = np.linalg.svd(pencils, compute_uv=False)[..., -1].min(axis=1)
-        return smallest / _norm(np.concatenate([A, B], axis=2))
+        pencils = np.concatenate([shifted, np.repeat(scaled[:, None], A.shape[1], axis=1)], axis=3)
+        return np.linalg.svd(pencils, compute_uv=False)[..., -1].min(axis=1) / size
 
     return _where_finite(of_finite, A, B)
 
@@ -117,15 +125,25 @@ def _certify(X: np.ndarray, weight: np.ndarray) -> StrongStability:
 
 
 def _transient_growth(A: np.ndarray, radius: np.ndarray) -> np.ndarray:
-    scaled = A / np.where(radius > 0, radius, 1.0)[:, None, None]
+    """The largest norm of (A / rho)^k over k = 0..NUM_POWERS and then over k doubled NUM_DOUBLINGS times.
+
+    A defective dominant mode grows like k: its last doubling still doubles the norm. All others settle.
+    """
+    is_nilpotent = radius <= 1e-100 * _norm(A)
+    scaled = A / np.where(is_nilpotent, 1.0, radius)[:, None, None]
     power = np.broadcast_to(np.eye(A.shape[1]), A.shape)
-    norms = np.empty((NUM_POWERS + 1, len(A)))
-    for k in range(NUM_POWERS + 1):
-        norms[k] = np.sqrt(np.linalg.eigvalsh(_transpose(power) @ power)[:, -1])  # cheaper than an SVD
-        power = power @ scaled
-    # A defective dominant mode grows like a power of k: it still grows at the end.
-    is_growing = norms[-1] > 1.005 * np.max(norms[: NUM_POWERS // 2], axis=0)
-    return np.where(is_growing | (radius == 0), np.inf, np.max(norms, axis=0))
+    norms = [_norm(power)]
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is NaN in the norms: it grows
+        for count in range(NUM_POWERS + NUM_DOUBLINGS):
+            power = power @ (scaled if count < NUM_POWERS else power)
+            norms.append(_largest_singular(power))
+    settles = norms[-1] <= 1.5 * np.max(norms[:-1], axis=0)
+    return np.where(settles & ~is_nilpotent, np.max(norms, axis=0), np.inf)
+
+
+def _largest_singular(X: np.ndarray) -> np.ndarray:
+    # The largest eigenvalue of X'X is cheaper than a singular value decomposition.
+    return np.sqrt(_where_finite(lambda Y: np.linalg.eigvalsh(Y)[:, -1], _transpose(X) @ X))
 
 
 def _gramian_ratio(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -133,7 +151,7 @@ def _gramian_ratio(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
     def ratio(X: np.ndarray) -> np.ndarray:
         values = np.linalg.eigvalsh(X)
-        return np.maximum(values[:, 0], 0) / values[:, -1]
+        return np.maximum(values[:, 0], 0) / np.maximum(values[:, -1], TINY)
 
     return _where_finite(ratio, gramians)
 

@@ -35,9 +35,9 @@ class Parameter:
 
     def admits(self, value: float) -> bool:
         """Whether the value is allowed, up to rounding."""
-        slack = 1e-9 * max(abs(self.low), abs(self.high), self.high - self.low)
         if self.choices:
-            return any(bool(abs(value - choice) <= slack) for choice in self.choices)
+            return any(bool(abs(value - choice) <= 1e-9 * abs(choice)) for choice in self.choices)
+        slack = 1e-9 * max(abs(self.low), abs(self.high))
         return bool(self.low - slack <= value <= self.high + slack)
 
     def __str__(self) -> str:
@@ -59,6 +59,8 @@ def read_parameter(name: str, extent: Any, unit: str = "") -> Parameter:
     if not values or not is_complete or not np.all(np.isfinite(values)):
         raise InvalidArgumentError(f"parameter {name} is {extent!r}, {wanted}, all of them finite numbers")
     if isinstance(extent, list):
+        if len(set(values)) < len(values):
+            raise InvalidArgumentError(f"parameter {name} is {extent!r}: each value may be chosen once only")
         return Parameter(name, min(values), max(values), unit, choices=tuple(values))
     if len(values) != 2:
         raise InvalidArgumentError(f"parameter {name} is {extent!r}, {wanted}")

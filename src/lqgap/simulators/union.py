@@ -22,7 +22,7 @@ def union(classes: Sequence[Finite]) -> Finite:
         raise InvalidArgumentError(
             f"classes have (states, inputs, outputs) = {sorted(sizes)}, expected one size: pad the smaller"
         )
-    units = {name: unit for c in classes for name, unit in zip(c.names, c.units, strict=True)}
+    units = _units(classes)
     tables = []
     for index, members in enumerate(classes):
         table = np.full((len(members), 1 + len(units)), np.nan)
@@ -38,3 +38,18 @@ def union(classes: Sequence[Finite]) -> Finite:
         units=("", *units.values()),
         radius=max(members.radius for members in classes),
     )
+
+
+def _units(classes: Sequence[Finite]) -> dict[str, str]:
+    """The unit of every parameter that any class has."""
+    units: dict[str, str] = {}
+    for name, unit in (
+        pair for members in classes for pair in zip(members.names, members.units, strict=True)
+    ):
+        if name == "part":
+            raise InvalidArgumentError("a class is a union already: form the union of all classes at once")
+        if units.setdefault(name, unit) != unit:
+            raise InvalidArgumentError(
+                f"parameter {name} has the units {units[name]!r} and {unit!r}: convert one"
+            )
+    return units

@@ -1,0 +1,124 @@
+"""From parameter values to plants: compiled in batches where JAX can trace `build`, one by one where not.
+
+A discrete parameter (a delay, a sign) reaches `build` as a plain Python number, so that it may decide shapes
+and branches; each combination of them is a `Branch`, in which only continuous parameters are left.
+"""
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError
+from lqgap.simulators.invariants import chunk_size
+from lqgap.systems import LQG, stack
+
+if TYPE_CHECKING:
+    from lqgap.simulators.family import AbstractFamily
+
+
+class Branch(eqx.Module):
+    """A family with its discrete parameters held."""
+
+    family: "AbstractFamily"
+    held: tuple[tuple[str, Any], ...] = eqx.field(static=True)
+
+    @property
+    def columns(self) -> list[int]:
+        """Which parameters are continuous, by number."""
+        held = dict(self.held)
+        return [column for column, name in enumerate(self.family.names) if name not in held]
+
+    @property
+    def is_traceable(self) -> bool:
+        """Whether `build` can be jitted and differentiated in this branch."""
+        try:
+            jax.eval_shape(self.plant, jax.ShapeDtypeStruct((len(self.columns),), jnp.float64))
+        except Exception:  # see _build_group
+            return False
+        return True
+
+    def rows_of(self, theta: Float[np.ndarray, "member parameter"]) -> np.ndarray:
+        """Which rows of parameter values belong to this branch."""
+        match = np.ones(len(theta), dtype=bool)
+        for name, value in self.held:
+            column = theta[:, self.family.names.index(name)]
+            match &= np.isclose(column, value, rtol=1e-9, atol=0)
+        return np.flatnonzero(match)
+
+    def plant(self, values: Any) -> LQG:
+        """The plant of these values of the continuous parameters."""
+        names = [self.family.names[column] for column in self.columns]
+        plant = self.family.build(**dict(self.held), **{name: values[i] for i, name in enumerate(names)})
+        if not isinstance(plant, LQG):
+            raise InvalidSystemError(f"build returned a {type(plant).__name__}, expected an lqgap.LQG")
+        return plant
+
+
+def branches(family: "AbstractFamily") -> list[Branch]:
+    """Every combination of the discrete parameters; one if there are none."""
+    discrete = [parameter for parameter in family.parameters if parameter.choices]
+    values = [[int(c) if float(c).is_integer() else c for c in parameter.choices] for parameter in discrete]
+    names = [parameter.name for parameter in discrete]
+    return [
+        Branch(family, tuple(zip(names, combination, strict=True)))
+        for combination in itertools.product(*values)
+    ]
+
+
+def build_members(family: "AbstractFamily", theta: Float[np.ndarray, "member parameter"]) -> LQG:
+    """The plants of the rows of a table of parameter values, as a batch."""
+    groups = [(branch, branch.rows_of(theta)) for branch in branches(family)]
+    groups = [(branch, rows) for branch, rows in groups if len(rows)]
+    if sum(len(rows) for _, rows in groups) < len(theta):
+        raise InvalidArgumentError("theta has values of a discrete parameter that are none of its choices")
+    plants = [_build_group(branch, theta[rows]) for branch, rows in groups]
+    for (_, rows), plant in zip(groups, plants, strict=True):
+        _require_size(family, plant, plants[0], theta[rows[0]])
+    order = np.argsort(np.concatenate([rows for _, rows in groups]))
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[order], *plants)
+
+
+def _build_group(branch: Branch, theta: np.ndarray) -> LQG:
+    total, size = len(theta), chunk_size(len(theta))
+    rows = np.minimum(np.arange(-(-total // size) * size), total - 1).reshape(-1, size)
+    try:
+        chunks = [_build_mapped(branch, jnp.asarray(theta[row][:, branch.columns])) for row in rows]
+    except Exception:  # plain Python inside `build` fails under tracing in many ways: one by one, then
+        plants = [_build_one(branch, row) for row in theta]
+        for row, plant in zip(theta, plants, strict=True):
+            _require_size(branch.family, plant, plants[0], row)
+        return stack(plants)
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:total], *chunks)
+
+
+@eqx.filter_jit
+def _build_mapped(branch: Branch, values: Array) -> LQG:
+    return jax.vmap(branch.plant)(values)
+
+
+def _build_one(branch: Branch, row: np.ndarray) -> LQG:
+    try:
+        return branch.plant([float(value) for value in row[branch.columns]])
+    except LqgapError as error:
+        raise type(error)(f"{error} (member {_describe(branch.family, row)})") from None
+    except Exception as error:  # whatever the user's function raises, the parameters are what helps
+        reason = f"{type(error).__name__}: {error}"
+        raise InvalidSystemError(f"build failed at {_describe(branch.family, row)}: {reason}") from error
+
+
+def _require_size(family: "AbstractFamily", plant: LQG, first: LQG, row: np.ndarray) -> None:
+    sizes = [(p.num_states, p.num_inputs, p.num_outputs) for p in (plant, first)]
+    if sizes[0] != sizes[1]:
+        raise InvalidSystemError(
+            f"build gives (states, inputs, outputs) = {sizes[0]} at {_describe(family, row)} and {sizes[1]} "
+            f"elsewhere: all members must be of one size; pad the smaller, for example with delay states"
+        )
+
+
+def _describe(family: "AbstractFamily", row: np.ndarray) -> str:
+    return ", ".join(f"{name} = {value:g}" for name, value in zip(family.names, row, strict=True))

@@ -1,0 +1,94 @@
+"""The member of a family nearest to a plant: least squares in the invariants, from several starts."""
+
+import itertools
+from typing import TYPE_CHECKING
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+from jaxtyping import Array
+
+from lqgap.errors import InvalidArgumentError
+from lqgap.simulators.building import Branch, branches, build_members
+from lqgap.simulators.finite import Finite, batch_invariants, require_comparable
+from lqgap.simulators.invariants import invariants
+from lqgap.systems import LQG
+
+if TYPE_CHECKING:
+    from lqgap.simulators.family import AbstractFamily
+
+NUM_STARTS = 256
+MAX_EVALUATIONS = 50
+
+
+def find_nearest(family: "AbstractFamily", plant: LQG, *, num_starts: int) -> tuple[np.ndarray, float]:
+    """The parameters of the nearest member found, and its distance."""
+    starts = family.members(_starts(family))
+    require_comparable(starts.systems, plant)
+    length = starts.systems.num_states + plant.num_states
+    target = Finite([plant]).invariants(length=length)[0]
+    distances = np.linalg.norm(batch_invariants(starts.systems, length=length) - target, axis=1)
+    best = [index for index in np.argsort(distances)[:num_starts] if np.isfinite(distances[index])]
+    found = [_descend(family, np.asarray(starts.parameters[index]), target, length) for index in best]
+    if not found:
+        raise InvalidArgumentError("no member that was tried has an optimum: there is none to be nearest")
+    return min(found, key=lambda candidate: candidate[1])
+
+
+def _starts(family: "AbstractFamily") -> np.ndarray:
+    """A few hundred rows of parameter values: every combination of choices, with random values between."""
+    theta = family.sample_parameters(jax.random.key(0), NUM_STARTS)
+    grid = 3 ** len(family.parameters)
+    if grid > NUM_STARTS:
+        return theta
+    corners = np.array(list(itertools.product(*(parameter.points(3) for parameter in family.parameters))))
+    return np.concatenate([corners[family.is_inside(corners)], theta])
+
+
+def _descend(
+    family: "AbstractFamily", theta: np.ndarray, target: np.ndarray, length: int
+) -> tuple[np.ndarray, float]:
+    """Least squares over the continuous parameters, the discrete ones held."""
+    branch = next(branch for branch in branches(family) if len(branch.rows_of(theta[None, :])))
+    columns, is_traceable = branch.columns, branch.is_traceable
+
+    def residual(values: np.ndarray) -> np.ndarray:
+        if is_traceable:
+            return np.asarray(_invariants_at(branch, jnp.asarray(values), length)) - target
+        row = theta.copy()
+        row[columns] = values
+        return batch_invariants(build_members(family, row[None, :]), length=length)[0] - target
+
+    def slope(values: np.ndarray) -> np.ndarray:
+        return np.asarray(_slope_at(branch, jnp.asarray(values), length))
+
+    if not columns:
+        return theta, float(np.linalg.norm(residual(theta[columns])))
+    low, high = (np.array([getattr(family.parameters[i], end) for i in columns]) for end in ("low", "high"))
+    slack = 1e-12 * np.maximum(1, np.abs(high))  # an interval of no width still needs room
+    found = scipy.optimize.least_squares(
+        residual,
+        theta[columns],
+        jac=slope if is_traceable else "2-point",  # pyright: ignore[reportArgumentType]
+        bounds=(low - slack, high + slack),
+        x_scale=high - low + slack,
+        xtol=1e-15,
+        ftol=1e-15,
+        gtol=1e-15,
+        max_nfev=MAX_EVALUATIONS,
+    )
+    best = theta.copy()
+    best[columns] = np.clip(found.x, low, high)
+    return best, float(np.linalg.norm(found.fun))
+
+
+@eqx.filter_jit
+def _invariants_at(branch: Branch, values: Array, length: int) -> Array:
+    return invariants(branch.plant(values), length=length)
+
+
+@eqx.filter_jit
+def _slope_at(branch: Branch, values: Array, length: int) -> Array:
+    return jax.jacfwd(lambda values: invariants(branch.plant(values), length=length))(values)
