@@ -3,6 +3,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# Small matrices: more BLAS threads only get into each other's way.
+export OMP_NUM_THREADS := 1
+
 .PHONY: setup demo test test-all lint format check bench docs pins clean
 
 setup: $(READY)
@@ -36,7 +39,7 @@ format: $(READY)
 check: lint test
 
 bench: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks
 
 docs: $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt

@@ -5,7 +5,7 @@ from springs import FAMILY, build
 
 import lqgap
 from lqgap.errors import InvalidArgumentError, NotStabilizableError
-from lqgap.simulators import ParameterBox
+from lqgap.simulators import Ball, ParameterBox
 
 
 @pytest.mark.slow
@@ -59,3 +59,9 @@ def test_a_parameter_without_effect_is_not_halved_for_ever():
         {"unused": (0.0, 1.0), "b": (0.0, 1.0)},
     )
     assert len(family.cover(0.2)) < 200
+
+
+def test_too_many_parameters_are_refused_at_once():
+    ball = Ball(lqgap.LQG(0.5 * np.eye(3), np.ones((3, 1)), np.ones((1, 3))), radius=0.1)
+    with pytest.raises(InvalidArgumentError, match="15 continuous parameters"):
+        ball.cover(0.5)

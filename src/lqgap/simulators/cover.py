@@ -26,6 +26,7 @@ TAIL = 0.01  # Markov parameters beyond the window weigh at most this part of th
 MAX_LENGTH = 256
 SMALLEST_CELL = 1 / 256  # of the box: a smaller cell in which no point is inside is left out
 MAX_UNDECIDED = 1024  # cells without a point inside; more are not looked into any further
+MAX_PARAMETERS = 10  # a cell has 2^10 corners then
 TINY = np.finfo(float).tiny
 
 
@@ -35,6 +36,11 @@ def find_cover(branch: Branch, radius: float, *, max_members: int) -> Float[np.n
     centre = np.array([held.get(p.name, p.middle) for p in family.parameters])
     half = np.array([0.0 if p.name in held else 0.5 * (p.high - p.low) for p in family.parameters])
     free = np.flatnonzero(half > 0)
+    if len(free) > MAX_PARAMETERS:
+        raise InvalidArgumentError(
+            f"the family has {len(free)} continuous parameters, and a cover grows like radius^-{len(free)}: "
+            f"cover at most {MAX_PARAMETERS} of them, or take a sample"
+        )
     length = _window(family, centre, half, radius)
     centres, halves = centre[None, :], half[None, :]
     accepted: list[np.ndarray] = []
