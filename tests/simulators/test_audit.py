@@ -59,6 +59,7 @@ def test_a_spring_family_holds_after_a_change_of_coordinates():
     np.testing.assert_allclose(report.repair().optima().J, report.members.optima().J, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_unstable_members_are_named_and_pruned():
     family = ParameterBox(lambda pole: lqgap.LQG([[pole]], [[1.0]], [[1.0]]), {"pole": (0.5, 1.1)})
     report = check_assumptions(family.grid(4))
@@ -83,6 +84,7 @@ def test_a_member_without_optimum_is_reported_and_pruned():
     assert len(report.prune()) == len(report.repair()) == 2
 
 
+@pytest.mark.slow
 def test_padded_delay_states_are_reported_but_do_no_harm():
     family = ParameterBox(
         lambda gain, delay: delay_input(lqgap.LQG([[0.9]], [[gain]], [[1.0]]), delay, longest=2),

@@ -42,6 +42,7 @@ def test_a_member_without_optimum_is_named():
         family.cover(0.1)
 
 
+@pytest.mark.slow
 def test_a_narrow_feature_is_not_overlooked():
     def build(k):
         return lqgap.LQG([[0.5]], [[1 + 3 * jnp.exp(-(((k - 0.3) / 0.02) ** 2))]], [[1.0]])
@@ -53,6 +54,7 @@ def test_a_narrow_feature_is_not_overlooked():
     assert distance.max() <= 0.2
 
 
+@pytest.mark.slow
 def test_a_parameter_without_effect_is_not_halved_for_ever():
     family = ParameterBox(
         lambda unused, b: lqgap.LQG([[0.5]], [[2 + jnp.cos(2 * jnp.pi * b) + 0 * unused]], [[1.0]]),

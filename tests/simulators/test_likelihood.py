@@ -42,6 +42,7 @@ def test_the_set_is_the_defining_inequality_at_every_time():
     np.testing.assert_allclose(left.parameters, np.asarray(members.parameters)[expected])
 
 
+@pytest.mark.slow
 def test_a_truth_between_the_points_of_the_prior_is_covered():
     """Ville: the truth is lost in at most delta of all runs; 200 runs, three standard errors."""
     truth, delta, runs = 0.37, 0.1, 200

@@ -73,6 +73,7 @@ def test_the_arx_form_predicts_what_the_clipped_belief_predicts(seed):
     np.testing.assert_allclose(windows @ arx_matrix(optimum, plant, length=length).T, predictions, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_million_steps_accumulate_no_error():
     """The recursion subtracts what it added long ago; its own stability must wash out rounding."""
     plant = random_plant(0)

@@ -69,6 +69,7 @@ def test_the_nominal_member_is_that_of_the_literature(name):
         np.testing.assert_allclose(optimum.J, J, rtol=1e-9, atol=tolerance)
 
 
+@pytest.mark.slow
 def test_all_corners_of_the_default_uncertainty_have_an_optimum(name):
     family = family_of(name)
     for corner in itertools.product(*(parameter.points(2) for parameter in family.parameters)):
