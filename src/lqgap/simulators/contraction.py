@@ -46,7 +46,8 @@ def find_contraction(closed_loops: Float[np.ndarray, "member state state"]) -> C
     if np.max(radii) >= 1:
         return best
     # In coordinates in which the loops contract on average, so that units do not decide what is found.
-    average = np.mean([X / np.trace(X) for X in np.asarray(_lyapunov_sums(closed_loops))], axis=0)
+    sums = np.asarray(_lyapunov_sums(closed_loops))
+    average = np.mean(sums / np.trace(sums, axis1=1, axis2=2)[:, None, None], axis=0)
     root = np.linalg.cholesky(average).T
     scaled = root @ closed_loops @ np.linalg.inv(root)
     best = min(best, _verify(average, closed_loops), key=lambda contraction: contraction.gamma)
