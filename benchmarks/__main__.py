@@ -6,10 +6,11 @@ import platform
 import jax
 
 import lqgap
+from benchmarks.evaluation import rollouts
 from benchmarks.linalg import riccati
 from benchmarks.simulators import audit
 
-BENCHMARKS = (riccati, audit)
+BENCHMARKS = (riccati, audit, rollouts)
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 

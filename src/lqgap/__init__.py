@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lqgap.errors import (
+    CorruptFileError,
     InvalidArgumentError,
     InvalidSystemError,
     LqgapError,
@@ -18,7 +19,18 @@ from lqgap.errors import (
 from lqgap.version import __version__
 
 if TYPE_CHECKING:
-    from lqgap import linalg, simulators, systems
+    from lqgap import evaluation, interop, linalg, policies, simulators, systems
+    from lqgap.evaluation import (
+        exact_average_cost,
+        exact_cost,
+        exact_gap,
+        find_stabilizer,
+        gap,
+        plan_memory,
+        regret,
+        rollout,
+    )
+    from lqgap.policies import Controller
     from lqgap.simulators import check_assumptions, likelihood_set, plants
     from lqgap.systems import (
         LQG,
@@ -32,12 +44,24 @@ if TYPE_CHECKING:
     )
 
 _LAZY = {
+    "evaluation": "lqgap.evaluation",
+    "interop": "lqgap.interop",
     "linalg": "lqgap.linalg",
     "plants": "lqgap.simulators.plants",
+    "policies": "lqgap.policies",
     "simulators": "lqgap.simulators",
     "systems": "lqgap.systems",
     "check_assumptions": "lqgap.simulators",
     "likelihood_set": "lqgap.simulators",
+    "Controller": "lqgap.policies",
+    "exact_average_cost": "lqgap.evaluation",
+    "exact_cost": "lqgap.evaluation",
+    "exact_gap": "lqgap.evaluation",
+    "find_stabilizer": "lqgap.evaluation",
+    "gap": "lqgap.evaluation",
+    "plan_memory": "lqgap.evaluation",
+    "regret": "lqgap.evaluation",
+    "rollout": "lqgap.evaluation",
     "LQG": "lqgap.systems",
     "bias": "lqgap.systems",
     "log_likelihood": "lqgap.systems",
@@ -50,6 +74,8 @@ _LAZY = {
 
 __all__ = [
     "LQG",
+    "Controller",
+    "CorruptFileError",
     "InvalidArgumentError",
     "InvalidSystemError",
     "LqgapError",
@@ -61,11 +87,22 @@ __all__ = [
     "bias",
     "check_assumptions",
     "enable_x64",
+    "evaluation",
+    "exact_average_cost",
+    "exact_cost",
+    "exact_gap",
+    "find_stabilizer",
+    "gap",
+    "interop",
     "likelihood_set",
     "linalg",
     "log_likelihood",
+    "plan_memory",
     "plants",
+    "policies",
+    "regret",
     "require_converged",
+    "rollout",
     "simulators",
     "solve",
     "solve_finite",

@@ -27,3 +27,7 @@ class NotDetectableError(LqgapError):
 
 class NotConvergedError(LqgapError):
     """An iteration ended without an answer that satisfies its equation."""
+
+
+class CorruptFileError(LqgapError):
+    """A file is damaged, or not of the kind it should be."""

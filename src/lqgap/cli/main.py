@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from lqgap.errors import (
+    CorruptFileError,
     InvalidArgumentError,
     LqgapError,
     NotConvergedError,
@@ -21,6 +22,7 @@ EXIT_CODES: dict[type[LqgapError], int] = {
     NotStabilizableError: 3,
     NotDetectableError: 3,
     NotConvergedError: 4,
+    CorruptFileError: 5,
 }
 
 app = typer.Typer(

@@ -150,7 +150,7 @@ def _read_finite(name: str, value: ArrayLike, *, num_axes: int) -> Any:
     if is_concrete(array) and not np.all(np.isfinite(array)):
         raise InvalidSystemError(f"{name} has entries that are NaN or infinite: {_show(array)}")
     if array.ndim != num_axes or 0 in array.shape:
-        kind = {1: "a vector", 2: "a matrix"}[num_axes]
+        kind = {1: "a vector", 2: "a matrix", 3: "a stack of matrices"}[num_axes]
         raise InvalidSystemError(f"{name} has shape {array.shape}, expected {kind} with at least one entry")
     return array
 

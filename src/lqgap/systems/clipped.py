@@ -22,6 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from lqgap.linalg.arguments import MatrixLike, read_count, read_record
+from lqgap.systems.innovation import fill_lost
 from lqgap.systems.lqg import LQG
 from lqgap.systems.markov import predictor_markov_parameters
 from lqgap.systems.optimum import Optimum, filter_matrix, require_optimum_of
@@ -44,6 +45,7 @@ class ClippedFilter(eqx.Module):
     output_gain: Float[Array, "state output"]
     predict_state: Float[Array, "output state"]  # C A and C B: what a lost observation is taken to be
     predict_input: Float[Array, "output input"]
+    S: Float[Array, "output output"]
     length: int = eqx.field(static=True)
 
     def __init__(self, optimum: Optimum, plant: LQG, *, length: Any):
@@ -54,6 +56,7 @@ class ClippedFilter(eqx.Module):
         self.input_gain = plant.B - optimum.L @ (plant.C @ plant.B)
         self.output_gain = optimum.L
         self.predict_state, self.predict_input = plant.C @ plant.A, plant.C @ plant.B
+        self.S = optimum.S
 
     def init(self) -> ClippedState:
         """Before the first observation."""
@@ -69,10 +72,10 @@ class ClippedFilter(eqx.Module):
     ) -> ClippedState:
         """Take in y_t and the input u_{t-1} that came before it (zero at first).
 
-        A lost component of y (NaN) counts as exactly predicted.
+        A lost component of y (NaN) is taken as expected from those seen.
         """
         expected = self.predict_state @ state.belief + self.predict_input @ u_last
-        y = jnp.where(jnp.isnan(y), expected, y)
+        y = expected + fill_lost(y - expected, self.S)[0]
         term = self.input_gain @ u_last + self.output_gain @ y
         belief = self.transition @ state.belief + term - self.forget @ state.terms[state.oldest]
         return ClippedState(

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from lqgap.linalg.arguments import MatrixLike, read_record
+from lqgap.systems.innovation import fill_lost
 from lqgap.systems.lqg import LQG
 from lqgap.systems.optimum import Optimum, require_optimum_of
 
@@ -17,8 +18,8 @@ from lqgap.systems.optimum import Optimum, require_optimum_of
 def steady_correct(
     optimum: Optimum, plant: LQG, predicted: Float[Array, " state"], y: Float[Array, " output"]
 ) -> Float[Array, " state"]:
-    """xhat_{t|t} from xhat_{t|t-1}; a lost component of y (NaN) counts as exactly predicted."""
-    innovation = jnp.where(jnp.isnan(y), 0, y - plant.C @ predicted)
+    """xhat_{t|t} from xhat_{t|t-1}; a lost component of y (NaN) is taken as expected from those seen."""
+    innovation, _ = fill_lost(y - plant.C @ predicted, optimum.S)
     return predicted + optimum.L @ innovation
 
 

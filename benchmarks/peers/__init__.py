@@ -1,0 +1,1 @@
+"""What other libraries say of lqgap, and what they reach; `pip install .[peers]` first."""

@@ -1,0 +1,24 @@
+"""A policy meets a system: rollouts, exact costs, gap and regret."""
+
+from lqgap.evaluation.exact import closed_loop_radius, exact_average_cost, exact_cost, exact_gap
+from lqgap.evaluation.gap import GapEstimate, gap
+from lqgap.evaluation.memory import MemoryPlan, plan_memory
+from lqgap.evaluation.regret import RegretEstimate, regret
+from lqgap.evaluation.rollout import Trajectory, rollout
+from lqgap.evaluation.stabilizer import find_stabilizer
+
+__all__ = [
+    "GapEstimate",
+    "MemoryPlan",
+    "RegretEstimate",
+    "Trajectory",
+    "closed_loop_radius",
+    "exact_average_cost",
+    "exact_cost",
+    "exact_gap",
+    "find_stabilizer",
+    "gap",
+    "plan_memory",
+    "regret",
+    "rollout",
+]

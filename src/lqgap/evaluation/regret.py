@@ -1,0 +1,149 @@
+"""Regret against the optimal average cost, E sum_{t=0}^{H} (c_t - J), by the Bellman equation.
+
+With h(xhat, y) = xhat' zeta xhat + y'Qy the bias of the stationary optimum, xhat the exact filter of the
+plant, mu = xhat_{H+1|H} and j_t = tr(zeta (Sigma_{t|t-1} - Sigma_{t|t})) + tr(Q S_t), which tends to J,
+
+    E sum (c_t - J) = first - last + E sum ||u_t + K xhat_{t|t}||^2_M + transient ,
+    first = E h_0 = j_0 ,   last = E h_{H+1} = E mu'P mu + j_{H+1} ,   transient = sum_{t=1}^{H+1} (j_t - J) .
+
+This holds for every policy and every S0. From S0 = Sigma the transient is zero.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from lqgap.evaluation.gap import MAX_ROLLOUTS, block_size, draw_normals
+from lqgap.evaluation.progress import track
+from lqgap.evaluation.reading import read_horizon, read_systems, rollout_keys
+from lqgap.evaluation.yardstick import Yardstick, excess
+from lqgap.linalg import quadratic
+from lqgap.linalg.arguments import read_count
+from lqgap.policies import AbstractPolicy
+from lqgap.policies.limits import Limits, read_limits
+from lqgap.systems import LQG, Belief, bias_matrix, correct, predict, prior, require_converged, solve
+
+
+class RegretEstimate(eqx.Module):
+    """The regret of every member and the terms it is made of; what is chance has a standard error."""
+
+    mean: Float[np.ndarray, " member"]
+    stderr: Float[np.ndarray, " member"]
+    per_step: Float[np.ndarray, "member time"]  # ||u_t + K xhat_{t|t}||^2_M, on average
+    first: Float[np.ndarray, " member"]
+    last: Float[np.ndarray, " member"]
+    transient: Float[np.ndarray, " member"]
+    num_rollouts: int = eqx.field(static=True)
+
+
+def regret(
+    policy: AbstractPolicy,
+    members: Any,
+    *,
+    horizon: Any,
+    key: PRNGKeyArray,
+    num_rollouts: Any = 256,
+    limits: Any = None,
+) -> RegretEstimate:
+    """Estimate the regret of steps 0..horizon; arguments as in `gap`."""
+    horizon = read_horizon(policy, horizon)
+    systems = read_systems(policy, members)
+    count = read_count("num_rollouts", num_rollouts, least=2, most=MAX_ROLLOUTS)
+    allowed = read_limits(limits, num_inputs=policy.num_inputs)
+    optima = jax.jit(jax.vmap(solve))(systems)
+    require_converged(optima, systems)
+    steady = _steady(systems, horizon)
+    block = block_size(len(systems.A), horizon, systems.num_outputs, count)
+    totals, per_step, last = [], np.zeros(1), np.zeros(1)
+    with track("regret", total=count) as advance:
+        for first in range(0, count, block):
+            indices = jnp.arange(first, min(first + block, count))
+            total, steps, ends = _block(policy, steady, allowed, key, indices)
+            totals.append(np.asarray(total))
+            per_step, last = per_step + np.asarray(steps), last + np.asarray(ends)
+            advance(len(indices))
+    samples = np.concatenate(totals, axis=1)
+    return RegretEstimate(
+        mean=samples.mean(axis=1),
+        stderr=samples.std(axis=1, ddof=1) / np.sqrt(count),
+        per_step=per_step / count,
+        first=np.asarray(steady.first),
+        last=last / count,
+        transient=np.asarray(steady.transient),
+        num_rollouts=count,
+    )
+
+
+class _Steady(eqx.Module):
+    """The stationary optimum as a yardstick, and the exact terms of the regret."""
+
+    measure: Yardstick
+    P: Array
+    first: Array
+    last_noise: Array
+    transient: Array
+
+
+@eqx.filter_jit
+def _steady(systems: LQG, horizon: int) -> _Steady:
+    return jax.vmap(lambda plant: _steady_of(plant, horizon))(systems)
+
+
+def _steady_of(plant: LQG, horizon: int) -> _Steady:
+    optimum = solve(plant)
+    # One loop after the other: XLA's thread pool may deadlock on concurrent ones.
+    plant, optimum = jax.lax.optimization_barrier((plant, optimum))
+    zeta = bias_matrix(optimum, plant)
+    zero_output, zero_input = jnp.zeros_like(plant.C[:, 0]), jnp.zeros_like(plant.B[0])
+
+    def step(belief: Belief, _: None) -> tuple[Belief, tuple[Array, Array, Array]]:
+        correction = correct(plant, belief, zero_output)
+        bias = jnp.sum(zeta * (belief.cov - correction.belief.cov)) + jnp.sum(plant.Q * correction.S)
+        return predict(plant, correction.belief, zero_input), (
+            correction.gain,
+            jnp.linalg.cholesky(correction.S),
+            bias,
+        )
+
+    _, (L, S_root, biases) = jax.lax.scan(step, prior(plant), length=horizon + 2)
+    num_steps = horizon + 1
+    return _Steady(
+        measure=Yardstick(
+            A=plant.A,
+            B=plant.B,
+            C=plant.C,
+            K=jnp.broadcast_to(optimum.K, (num_steps, *optimum.K.shape)),
+            M=jnp.broadcast_to(optimum.M, (num_steps, *optimum.M.shape)),
+            L=L[:-1],
+            S_root=S_root[:-1],
+            value=num_steps * optimum.J,
+        ),
+        P=optimum.P,
+        first=biases[0],
+        last_noise=biases[-1],
+        transient=jnp.sum(biases[1:] - optimum.J),
+    )
+
+
+@eqx.filter_jit
+def _block(
+    policy: AbstractPolicy, steady: _Steady, limits: Limits, key: Array, indices: Array
+) -> tuple[Array, Array, Array]:
+    """Regrets of a block of rollouts, sums of their excess at every step and of their last bias."""
+    keys_noise, keys_policy = rollout_keys(key, indices)
+    num_steps = steady.measure.K.shape[1]
+    normals = jax.vmap(lambda k: draw_normals(k, num_steps=num_steps, like=steady.measure))(keys_noise)
+
+    def of_member(member: _Steady) -> tuple[Array, Array, Array]:
+        run = jax.vmap(lambda normal, k: excess(policy, member.measure, normal, k, limits))(
+            normals, keys_policy
+        )
+        last = jax.vmap(lambda mu: quadratic(mu, member.P))(run.predicted) + member.last_noise
+        total = member.first - last + jnp.sum(run.per_step, axis=1) + member.transient
+        return total, jnp.sum(run.per_step, axis=0), jnp.sum(last)
+
+    return jax.vmap(of_member)(steady)

@@ -1,0 +1,90 @@
+"""The optimal controller of a plant as a yardstick for any other policy.
+
+Whatever the policy (nonlinear, randomised, saturated), with xhat the exact filter of the plant,
+
+    V^pi - V* = E sum_{h=0}^{H} || u_h + K_h xhat_{h|h} ||^2_{M_h} .
+
+Every term is non-negative, so that its average needs many times fewer rollouts than a difference of costs.
+And the terms depend on the plant's state through the filter alone: a rollout in innovations form,
+
+    y_h = C xhat_{h|h-1} + e_h ,   xhat_{h|h} = xhat_{h|h-1} + L_h e_h ,   e_h ~ N(0, S_h) ,
+    xhat_{h+1|h} = A xhat_{h|h} + B u_h ,
+
+has the same law of (y, u, xhat) as the plant itself, and draws p numbers a step instead of n + p.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from lqgap.linalg import quadratic
+from lqgap.policies import AbstractPolicy
+from lqgap.policies.limits import Limits
+from lqgap.systems import LQG, FiniteOptimum, solve_finite
+
+
+class Yardstick(eqx.Module):
+    """What a plant's optimal controller knows and would do, at every step."""
+
+    A: Float[Array, "state state"]
+    B: Float[Array, "state input"]
+    C: Float[Array, "output state"]
+    K: Float[Array, "time input state"]
+    M: Float[Array, "time input input"]
+    L: Float[Array, "time state output"]
+    S_root: Float[Array, "time output output"]
+    value: Float[Array, ""]
+
+
+class Excess(eqx.Module):
+    """|| u_h + K_h xhat_{h|h} ||^2_{M_h} of every step, and the prediction the rollout ended with."""
+
+    per_step: Float[Array, " time"]
+    predicted: Float[Array, " state"]
+
+
+def yardstick(plant: LQG, *, horizon: int) -> Yardstick:
+    """The optimum of steps 0..horizon."""
+    return yardstick_of(solve_finite(plant, horizon=horizon), plant)
+
+
+def yardstick_of(finite: FiniteOptimum, plant: LQG) -> Yardstick:
+    """The same from an optimum that is known."""
+    return Yardstick(
+        A=plant.A,
+        B=plant.B,
+        C=plant.C,
+        K=finite.K,
+        M=finite.M,
+        L=finite.L,
+        S_root=jnp.linalg.cholesky(finite.S),
+        value=finite.value,
+    )
+
+
+def excess(
+    policy: AbstractPolicy,
+    measure: Yardstick,
+    normals: Float[Array, "time output"],
+    key: PRNGKeyArray,
+    limits: Limits,
+) -> Excess:
+    """The excess cost of a policy along one rollout, whose noise is made of standard normal numbers."""
+    A, B, C = measure.A, measure.B, measure.C
+
+    def step(carry: tuple[Any, Array, Array], now: tuple[Array, ...]) -> tuple[Any, Array]:
+        memory, predicted, u_last = carry
+        K, M, L, S_root, normal = now
+        innovation = S_root @ normal
+        memory, u = policy.step(memory, C @ predicted + innovation, u_last)
+        u = limits.clip(u)
+        xhat = predicted + L @ innovation
+        return (memory, A @ xhat + B @ u, u), quadratic(u + K @ xhat, M)
+
+    start = (policy.init(key), jnp.zeros_like(A[0]), jnp.zeros_like(B[0]))
+    steps = (measure.K, measure.M, measure.L, measure.S_root, normals)
+    (_, predicted, _), per_step = jax.lax.scan(step, start, steps)
+    return Excess(per_step=per_step, predicted=predicted)

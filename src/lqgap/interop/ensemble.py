@@ -1,0 +1,137 @@
+"""Several plants side by side, each with its own chance and time, stepped at once in plain NumPy.
+
+    start:  x_0 ~ N(0, S0) ,   y_0 = C x_0 + z_0
+    step:   cost_t = y_t'Q y_t + u_t'R u_t ,   x_{t+1} = A x_t + B u_t + w_t ,   y_{t+1} = C x_{t+1} + z_{t+1}
+
+The cost is that of the observation which was seen and of the input which followed, so that the steps 0..H
+sum to the cost of a rollout. The chance of one plant does not depend on the others: each has a generator,
+from which members and noise are drawn in blocks.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from lqgap.interop.members import DECK_SIZE, AbstractMembers, Deck, Plants
+
+MAX_BLOCK = 256  # steps of noise drawn at a time
+
+
+class Step(NamedTuple):
+    """What a step of all plants did; `u` is the input they received."""
+
+    u: Float[np.ndarray, "plant input"]
+    cost: Float[np.ndarray, " plant"]
+    terminated: Bool[np.ndarray, " plant"]
+    truncated: Bool[np.ndarray, " plant"]
+
+
+class Ensemble:
+    """`count` plants for steps 0..horizon, whose inputs are clipped to [low, high]."""
+
+    def __init__(
+        self, members: AbstractMembers, examples: Plants, *, count: int, horizon: int, limits: tuple[Any, Any]
+    ):
+        self._members = members
+        self._horizon = horizon
+        self._low, self._high = limits
+        self._generators: list[Any] = [None] * count
+        self._decks: list[Any] = [None] * count
+        self._dealt = [0] * count
+        states, outputs = examples.dynamics.shape[1], examples.C.shape[1]
+        self._dynamics, self._C, self._cost, self._W_root, self._V_root = (
+            np.zeros((count, *matrices.shape[1:]))
+            for matrices in (examples.dynamics, examples.C, examples.cost, examples.W_root, examples.V_root)
+        )
+        self._block = min(horizon + 2, MAX_BLOCK)
+        self._w = np.zeros((count, self._block, states))
+        self._z = np.zeros((count, self._block, outputs))
+        self._rows = np.arange(count)
+        self.x = np.zeros((count, states))
+        self.y = np.zeros((count, outputs))
+        self.time = np.zeros(count, dtype=int)
+        self.member = np.full(count, -1)
+        self.parameters = np.zeros((count, len(members.names)))
+
+    def seed(self, index: int, generator: np.random.Generator) -> None:
+        """Give a plant another source of chance, and forget what was drawn ahead."""
+        if self._generators[index] is not generator:
+            self._generators[index], self._decks[index] = generator, None
+
+    def start(self, which: Int[np.ndarray, " some"], pinned: Sequence[Deck] | None = None) -> None:
+        """A new episode for these plants: on pinned members, or on the next that are drawn."""
+        if pinned is None:
+            self._deal([index for index in which.tolist() if self._is_spent(index)])
+        for position, index in enumerate(which.tolist()):
+            if pinned is not None:
+                self._begin(index, pinned[position], 0)
+            else:
+                self._begin(index, self._decks[index], self._dealt[index])
+                self._dealt[index] += 1
+        self.time[which] = 0
+        self.y[which] = _times(self._C[which], self.x[which]) + self._z[which, 0]
+
+    def step(self, u: Float[np.ndarray, "plant input"], running: Bool[np.ndarray, " plant"]) -> Step:
+        """One step of the plants that are running; the others stay as they are, and their result is void."""
+        w = self._w[self._rows, self.time % self._block]
+        self.time += running
+        position = self.time % self._block
+        if not position.all():
+            for index in np.flatnonzero(running & (position == 0)).tolist():
+                self._draw_noise(index)
+        with np.errstate(over="ignore", invalid="ignore"):
+            u = np.minimum(np.maximum(u, self._low), self._high)
+            cost = _quadratic(np.concatenate([self.y, u], axis=1), self._cost)
+            x = _times(self._dynamics, np.concatenate([self.x, u], axis=1)) + w
+            y = _times(self._C, x) + self._z[self._rows, position]
+            finite = np.isfinite(cost + x.sum(axis=1) + y.sum(axis=1))
+        if not finite.all():  # the episode ends, with numbers that are still numbers
+            cost, x, y = np.nan_to_num(cost), np.nan_to_num(x), np.nan_to_num(y)
+        if not running.all():
+            x, y = np.where(running[:, None], x, self.x), np.where(running[:, None], y, self.y)
+        self.x, self.y = x, y
+        return Step(u, cost, terminated=running & ~finite, truncated=running & (self.time > self._horizon))
+
+    def _is_spent(self, index: int) -> bool:
+        return self._decks[index] is None or self._dealt[index] == DECK_SIZE
+
+    def _deal(self, which: list[int]) -> None:
+        if not which:
+            return
+        generators = [self._generators[index] for index in which]
+        decks = self._members.deal(generators, capacity=len(self._generators))
+        for index, deck in zip(which, decks, strict=True):
+            self._decks[index], self._dealt[index] = deck, 0
+
+    def _begin(self, index: int, deck: Deck, position: int) -> None:
+        """Put a member of a deck in this place, and draw its first state and its noise."""
+        plants = deck.plants
+        for mine, theirs in (
+            (self._dynamics, plants.dynamics),
+            (self._C, plants.C),
+            (self._cost, plants.cost),
+            (self._W_root, plants.W_root),
+            (self._V_root, plants.V_root),
+            (self.member, deck.members),
+            (self.parameters, deck.parameters),
+        ):
+            mine[index] = theirs[position]
+        normal = self._generators[index].standard_normal(self.x.shape[1])
+        self.x[index] = plants.S0_root[position] @ normal
+        self._draw_noise(index)
+
+    def _draw_noise(self, index: int) -> None:
+        outputs, states = self._z.shape[2], self._w.shape[2]
+        normal = self._generators[index].standard_normal((self._block, outputs + states))
+        self._z[index] = normal[:, :outputs] @ self._V_root[index]
+        self._w[index] = normal[:, outputs:] @ self._W_root[index]
+
+
+def _times(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    return np.matmul(matrices, vectors[:, :, None])[:, :, 0]
+
+
+def _quadratic(vectors: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    return (vectors * _times(matrices, vectors)).sum(axis=1)

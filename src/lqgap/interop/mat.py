@@ -1,0 +1,162 @@
+"""Plants in MAT files, for MATLAB and Octave: variables A, B, C, Q, R, W, V, S0 and sampling_time.
+
+A class of plants is stored with the member last, as MATLAB does: A(:,:,i) is the matrix of member i. A
+matrix without that third axis is shared by all members. Files are of version 5, compressed, and end with
+what they cannot do without, so that damage and loss are noticed; they are written beside their place and
+moved there, so that no reader sees half a file.
+"""
+
+import io
+import os
+import struct
+import uuid
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import scipy.io
+import scipy.sparse
+
+from lqgap.errors import CorruptFileError, InvalidArgumentError, InvalidSystemError
+from lqgap.interop.state_space import read_sampling_time, require_no_feedthrough
+from lqgap.linalg.arguments import SYMMETRY_TOLERANCE, require_double_precision
+from lqgap.simulators import Finite
+from lqgap.systems import LQG
+
+SYMMETRIC = ("Q", "R", "W", "V", "S0")
+NEEDED = ("A", "B", "C")
+VERSION_5_HEADER, COMPRESSED = 128, 15  # bytes before the first element; the type of a compressed element
+
+
+def save_mat(path: str | os.PathLike[str], plant: Any, *, sampling_time: Any) -> None:
+    """Write one LQG, a batch of them or a finite class; a file in that place is replaced at once."""
+    systems = plant.systems if isinstance(plant, Finite) else plant
+    if not isinstance(systems, LQG):
+        raise InvalidArgumentError(
+            f"plant is a {type(plant).__name__}, expected an LQG or a finite class: a family has members by "
+            f".grid(points), .sample(key, count) or .cover(radius)"
+        )
+    variables: dict[str, Any] = {"sampling_time": read_sampling_time(sampling_time)}
+    for name in (*SYMMETRIC, *NEEDED):
+        matrix = np.asarray(getattr(systems, name))
+        variables[name] = np.moveaxis(matrix, 0, -1) if matrix.ndim == 3 else matrix
+    path = Path(path)
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        with beside.open("xb") as file:
+            scipy.io.savemat(file, variables, do_compression=True)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    except OSError as error:
+        raise InvalidArgumentError(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def load_mat(path: str | os.PathLike[str], *, sampling_time: Any = None) -> tuple[LQG, float]:
+    """The plant, or the batch of plants, of a MAT file, and its sampling time.
+
+    Q, R, W, V and S0 may be missing and are then the identity, as in `LQG`.
+
+    Args:
+        sampling_time: for a file that has none.
+    """
+    path = Path(path)
+    variables = _read_variables(path)
+    for name in NEEDED:
+        if name not in variables:
+            raise InvalidSystemError(f"{path} has no variable {name}: A, B and C are needed")
+    try:
+        require_no_feedthrough(variables.pop("D", 0.0))
+        sampling_time = _read_sampling_time(variables.pop("sampling_time", None), sampling_time)
+        return _make(variables), sampling_time
+    except InvalidArgumentError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def _read_variables(path: Path) -> dict[str, np.ndarray]:
+    wanted = [*NEEDED, *SYMMETRIC, "D", "sampling_time"]
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        found = scipy.io.loadmat(io.BytesIO(content), variable_names=wanted)
+        _verify_checksums(content)
+    except NotImplementedError:
+        raise InvalidArgumentError(
+            f"{path} is a MAT file of version 7.3: save it in MATLAB by save(file, '-v7')"
+        ) from None
+    except Exception as error:  # a damaged file fails in as many ways as it has fields
+        raise CorruptFileError(f"{path} is damaged, or no MAT file: {error}") from None
+    return {name: _dense(found[name]) for name in wanted if name in found}
+
+
+def _verify_checksums(content: bytes) -> None:
+    """Raise if a compressed variable is damaged, also one that was skipped because its name is."""
+    position, order = VERSION_5_HEADER, "<" if content[126:128] == b"IM" else ">"
+    while content[126:128] in (b"IM", b"MI") and position < len(content):
+        kind, size = struct.unpack(f"{order}II", content[position : position + 8])
+        if kind == COMPRESSED:
+            zlib.decompress(content[position + 8 : position + 8 + size])
+        position += 8 + size
+
+
+def _dense(value: Any) -> np.ndarray:
+    return value.toarray() if scipy.sparse.issparse(value) else np.asarray(value)
+
+
+def _read_sampling_time(stored: np.ndarray | None, given: Any) -> float:
+    if stored is None and given is None:
+        raise InvalidArgumentError(
+            "there is no variable sampling_time: store it, or say load_mat(path, sampling_time=0.1)"
+        )
+    if stored is None:
+        return read_sampling_time(given)
+    read = read_sampling_time(stored.item() if stored.size == 1 else stored)
+    if given is not None and read_sampling_time(given) != read:
+        raise InvalidArgumentError(
+            f"the file has sampling_time {read:g}, and {given} was given: leave the argument out"
+        )
+    return read
+
+
+def _make(variables: Mapping[str, np.ndarray]) -> LQG:
+    counts = {name: matrix.shape[2] for name, matrix in variables.items() if matrix.ndim == 3}
+    if not counts:
+        return LQG(**variables)
+    if len(set(counts.values())) > 1:
+        raise InvalidSystemError(f"the numbers of members differ: {counts}; the third axis counts them")
+    require_double_precision()
+    (count,) = set(counts.values())
+    stacked = {name: _stack(name, matrix, count) for name, matrix in variables.items()}
+    for name in set(SYMMETRIC) & set(stacked):
+        _require_symmetric(name, stacked[name])
+    return Finite(jax.vmap(lambda matrices: LQG(**matrices))(stacked)).systems
+
+
+def _stack(name: str, matrix: np.ndarray, count: int) -> np.ndarray:
+    """The matrix with the member first."""
+    if matrix.dtype.kind not in "iuf":
+        raise InvalidSystemError(f"{name} holds {matrix.dtype} entries, expected real numbers")
+    if matrix.ndim not in (2, 3):
+        raise InvalidSystemError(f"{name} has shape {matrix.shape}, expected (row, column, member)")
+    matrix = matrix.astype(float)
+    return np.moveaxis(matrix, -1, 0) if matrix.ndim == 3 else np.tile(matrix, (count, 1, 1))
+
+
+def _require_symmetric(name: str, matrices: np.ndarray) -> None:
+    if matrices.shape[1] != matrices.shape[2]:
+        return  # the shape is judged where all sizes are known
+    asymmetry = np.max(np.abs(matrices - np.swapaxes(matrices, 1, 2)), axis=(1, 2))
+    bad = asymmetry > SYMMETRY_TOLERANCE * np.max(np.abs(matrices), axis=(1, 2))
+    if np.any(bad):
+        member = int(np.argmax(bad))
+        raise InvalidSystemError(
+            f"{name} of member {member} is not symmetric: entries differ from their mirror image by up to "
+            f"{asymmetry[member]:.3g}"
+        )

@@ -1,0 +1,226 @@
+"""The plants that episodes are played on: drawn from a family, from a finite class, or the same one again.
+
+Members are drawn some episodes ahead, a `Deck` at a time, because building them one by one is slow.
+"""
+
+import abc
+import difflib
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+
+from lqgap.errors import InvalidArgumentError
+from lqgap.linalg.arguments import require_double_precision
+from lqgap.simulators import AbstractFamily, Finite, plants
+from lqgap.simulators.parameters import read_values, require_names
+from lqgap.systems import LQG, stack
+
+DECK_SIZE = 16
+MAX_EXAMPLES = 64
+
+
+class Plants(eqx.Module):
+    """Plants in NumPy, one after the other; noise is its root times a standard normal vector."""
+
+    dynamics: Float[np.ndarray, "plant state state_and_input"]  # [A B]
+    C: Float[np.ndarray, "plant output state"]
+    cost: Float[np.ndarray, "plant output_and_input output_and_input"]  # diag(Q, R)
+    W_root: Float[np.ndarray, "plant state state"]
+    V_root: Float[np.ndarray, "plant output output"]
+    S0_root: Float[np.ndarray, "plant state state"]
+
+    def take(self, which: Any) -> "Plants":
+        """The plants of these numbers."""
+        return jax.tree.map(lambda matrices: matrices[which], self)
+
+
+class Deck(eqx.Module):
+    """Members drawn ahead; `members` counts within a finite class and is -1 in a family."""
+
+    plants: Plants
+    members: Int[np.ndarray, " plant"]
+    parameters: Float[np.ndarray, "plant parameter"]
+
+
+class AbstractMembers(abc.ABC):
+    """A source of members."""
+
+    names: tuple[str, ...]
+
+    @abc.abstractmethod
+    def deal(self, generators: Sequence[np.random.Generator], *, capacity: int) -> list[Deck]:
+        """A deck drawn by each generator; there will never be more than `capacity` of them."""
+
+    @abc.abstractmethod
+    def pin(self, *, member: Any, parameters: Any) -> Deck:
+        """The one member of this number or of these parameters; the other is None."""
+
+    @abc.abstractmethod
+    def examples(self) -> LQG:
+        """Some members, always the same."""
+
+
+class ListedMembers(AbstractMembers):
+    """The members of a finite class, drawn uniformly with replacement."""
+
+    def __init__(self, members: Finite, *, names: tuple[str, ...]):
+        self.names = names
+        self._finite = members
+        self._plants = as_plants(members.systems)
+        self._parameters = np.asarray(members.parameters)[:, : len(names)]
+
+    def deal(self, generators: Sequence[np.random.Generator], *, capacity: int) -> list[Deck]:  # noqa: ARG002
+        """Numbers, then the plants of these numbers."""
+        return [self._deck(generator.integers(self._size, size=DECK_SIZE)) for generator in generators]
+
+    def pin(self, *, member: Any, parameters: Any) -> Deck:
+        """By number, or by parameters that one of the members has."""
+        if parameters is not None:
+            return self._deck(np.array([self._find(parameters)]))
+        if isinstance(member, bool) or not isinstance(member, int | np.integer):
+            raise InvalidArgumentError(f"options has member = {member!r}, expected a whole number")
+        if not 0 <= member < self._size:
+            raise InvalidArgumentError(
+                f"options has member = {member}, expected one from 0 to {self._size - 1}"
+            )
+        return self._deck(np.array([member]))
+
+    def examples(self) -> LQG:
+        """All members, or as many of them, evenly spaced."""
+        which = np.unique(np.linspace(0, self._size - 1, MAX_EXAMPLES).astype(int))
+        return jax.tree.map(lambda leaf: leaf[which], self._finite.systems)
+
+    @property
+    def _size(self) -> int:
+        return len(self._finite)
+
+    def _deck(self, numbers: np.ndarray) -> Deck:
+        return Deck(self._plants.take(numbers), numbers, self._parameters[numbers])
+
+    def _find(self, parameters: Any) -> int:
+        _require_mapping(parameters)
+        require_names(parameters, self.names)
+        match = np.ones(self._size, dtype=bool)
+        for name, value in parameters.items():
+            column = self._parameters[:, self.names.index(name)]
+            match &= np.isclose(column, _read_number(name, value), rtol=1e-9, atol=0)
+        if np.sum(match) != 1:
+            raise InvalidArgumentError(
+                f"options has parameters = {dict(parameters)}, and {np.sum(match)} of {self._size} members "
+                f"have them, expected one: give the number of the member"
+            )
+        return int(np.argmax(match))
+
+
+class FamilyMembers(AbstractMembers):
+    """The members of a family, drawn as its `sample` does."""
+
+    def __init__(self, family: AbstractFamily):
+        self.names = family.names
+        self._family = family
+
+    def deal(self, generators: Sequence[np.random.Generator], *, capacity: int) -> list[Deck]:
+        """Parameters by every generator, then all plants at once, always as many, so as to compile once."""
+        rows = np.concatenate([self._draw(generator) for generator in generators])
+        padded = np.resize(rows, (capacity * DECK_SIZE, rows.shape[1]))
+        built = as_plants(self._family.members(padded).systems)
+        decks = [slice(start, start + DECK_SIZE) for start in range(0, len(rows), DECK_SIZE)]
+        return [_unnumbered(built.take(deck), rows[deck]) for deck in decks]
+
+    def pin(self, *, member: Any, parameters: Any) -> Deck:
+        """By parameters only."""
+        if parameters is None:
+            raise InvalidArgumentError(
+                f"options has member = {member!r}, but a family has no numbered members: give parameters, a "
+                f"mapping with {', '.join(self.names)}"
+            )
+        _require_mapping(parameters)
+        plant = self._family.system(parameters)
+        row = read_values(self._family.parameters, parameters)[None]
+        return _unnumbered(as_plants(stack([plant])), row)
+
+    def examples(self) -> LQG:
+        """A sample."""
+        return self._family.sample(jax.random.key(0), DECK_SIZE).systems
+
+    def _draw(self, generator: np.random.Generator) -> np.ndarray:
+        key = jax.random.key(int(generator.integers(2**32)))
+        return np.asarray(self._family.sample_parameters(key, DECK_SIZE))
+
+
+def read_members(family: Any) -> AbstractMembers:
+    """What a user may give for a family: its name, itself, a finite class, LQGs, or one LQG."""
+    require_double_precision()
+    if isinstance(family, str):
+        return FamilyMembers(_find_family(family))
+    if isinstance(family, AbstractFamily):
+        return FamilyMembers(family)
+    if isinstance(family, Finite):
+        return ListedMembers(family, names=family.names)
+    if isinstance(family, LQG):
+        return ListedMembers(Finite(stack([family]) if family.A.ndim == 2 else family), names=())
+    raise InvalidArgumentError(
+        f"family is a {type(family).__name__}, expected a family or a finite class of simulators, one LQG, "
+        f"or the name of a built-in family"
+    )
+
+
+def read_pin(members: AbstractMembers, options: Any) -> Deck | None:
+    """The member that the options of a reset ask for, if they do."""
+    options = {} if options is None else options
+    _require_mapping(options)
+    for name in options:
+        if name not in ("member", "parameters"):
+            raise InvalidArgumentError(f"options has {name!r}, expected 'member' or 'parameters'")
+    if not options:
+        return None
+    if len(options) > 1:
+        raise InvalidArgumentError("options has both member and parameters: give one of them")
+    return members.pin(member=options.get("member"), parameters=options.get("parameters"))
+
+
+def as_plants(systems: LQG) -> Plants:
+    """A batched LQG in NumPy."""
+    A, B, C, Q, R = (np.asarray(getattr(systems, name)) for name in ("A", "B", "C", "Q", "R"))
+    W_root, V_root, S0_root = (_root(np.asarray(getattr(systems, name))) for name in ("W", "V", "S0"))
+    count, outputs, inputs = len(A), Q.shape[1], R.shape[1]
+    cost = np.zeros((count, outputs + inputs, outputs + inputs))
+    cost[:, :outputs, :outputs], cost[:, outputs:, outputs:] = Q, R
+    dynamics = np.concatenate([A, B], axis=2)
+    return Plants(dynamics, C, cost, W_root=W_root, V_root=V_root, S0_root=S0_root)
+
+
+def _root(covariances: np.ndarray) -> np.ndarray:
+    values, vectors = np.linalg.eigh(covariances)
+    return (vectors * np.sqrt(np.maximum(values, 0))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+
+
+def _unnumbered(members: Plants, parameters: np.ndarray) -> Deck:
+    return Deck(members, np.full(len(parameters), -1), parameters)
+
+
+@functools.cache  # so that what was compiled for a family serves all its environments
+def _find_family(name: str) -> AbstractFamily:
+    known = plants.catalogue()
+    if name not in known:
+        nearest = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        raise InvalidArgumentError(f"there is no family {name!r}{hint} (`lqgap plants` lists them)")
+    return known[name]()
+
+
+def _read_number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(f"options has {name} = {value!r}, expected a number") from None
+
+
+def _require_mapping(options: Any) -> None:
+    if not isinstance(options, Mapping):
+        raise InvalidArgumentError(f"options has {options!r}, expected a mapping from names to values")

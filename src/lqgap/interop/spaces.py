@@ -1,0 +1,66 @@
+"""What a learning algorithm is told of observations and actions.
+
+Observations are unbounded: Gaussian noise has no bound. Actions are as large as the actuators allow. Without
+limits the plant takes any input, and the space of actions is a finite one all the same, because many
+algorithms need it: five standard deviations of the optimal controller's input,
+
+    u = -K xhat ,   cov(xhat) = X + S0 ,   X = (A - BK) X (A - BK)' + L S L'
+
+which is that of the long run, X, and a bound on that of the first step, S0; the largest among some members.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium import spaces
+from jaxtyping import Array, Float
+
+from lqgap.errors import NotConvergedError
+from lqgap.linalg.lyapunov import lyapunov_sum
+from lqgap.policies.limits import read_limits
+from lqgap.systems import LQG, closed_loop_matrix, solve
+
+NUM_DEVIATIONS = 5.0
+
+
+def make_spaces(examples: LQG, limits: Any) -> tuple[spaces.Box, spaces.Box]:
+    """The spaces of observations and of actions."""
+    observations = spaces.Box(-np.inf, np.inf, shape=(examples.num_outputs,), dtype=np.float64)
+    if limits is None:
+        high = NUM_DEVIATIONS * input_scale(examples)
+        return observations, spaces.Box(-high, high, dtype=np.float64)
+    low, high = read_bounds(limits, num_inputs=examples.num_inputs)
+    return observations, spaces.Box(low, high, dtype=np.float64)
+
+
+def read_bounds(limits: Any, *, num_inputs: int) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and highest inputs that reach the plant; infinite without limits."""
+    allowed = read_limits(limits, num_inputs=num_inputs)
+    return np.array(allowed.low), np.array(allowed.high)
+
+
+def input_scale(examples: LQG) -> np.ndarray:
+    """The largest standard deviation of each input under the optimal controllers of these plants."""
+    deviations = np.asarray(_deviations(examples))
+    solved = deviations[np.all(np.isfinite(deviations), axis=1)]
+    if len(solved) == 0:
+        raise NotConvergedError(
+            "no member has an optimal controller, so that nothing is known of the size of inputs: give "
+            "limits=(low, high); lqgap.solve says what is wrong with a plant"
+        )
+    largest = np.max(solved, axis=0)
+    return np.where(largest > 0, largest, 1.0)
+
+
+@jax.jit
+def _deviations(plants: LQG) -> Float[Array, "member input"]:
+    return jax.vmap(_deviation)(plants)
+
+
+def _deviation(plant: LQG) -> Array:
+    optimum = solve(plant)
+    covariance = lyapunov_sum(closed_loop_matrix(optimum, plant), optimum.L @ optimum.S @ optimum.L.T)
+    variances = jnp.diagonal(optimum.K @ (covariance + plant.S0) @ optimum.K.T)
+    return jnp.where(optimum.converged, jnp.sqrt(variances), jnp.nan)

@@ -1,0 +1,132 @@
+"""A policy with its memory, for a real loop: observation in, input out, one call a step.
+
+    controller = Controller(policy, limits=(-10, 10))
+    while True:
+        plant.write(controller(plant.read()))
+
+The step is compiled when the controller is made, so that the first call is as fast as the others.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from lqgap.errors import InvalidArgumentError, NotConvergedError
+from lqgap.policies.limits import Limits, read_limits
+from lqgap.policies.policy import AbstractPolicy, Memory
+
+
+class Controller:
+    """The stateful wrapper of a policy.
+
+    Args:
+        limits: (low, high), numbers or vectors: inputs are clipped to them before they leave.
+        nan_is_lost: whether NaN in an observation is a lost component; by default it is an error, and a
+            lost observation is None.
+        key: for policies that draw random numbers.
+    """
+
+    def __init__(
+        self,
+        policy: AbstractPolicy,
+        *,
+        limits: Any = None,
+        nan_is_lost: bool = False,
+        key: PRNGKeyArray | None = None,
+    ):
+        if not isinstance(policy, AbstractPolicy):
+            raise InvalidArgumentError(f"policy is a {type(policy).__name__}, expected an lqgap policy")
+        self.policy = policy
+        self.nan_is_lost = nan_is_lost
+        self._lost = np.full(policy.num_outputs, np.nan)
+        self._last_step = np.inf if policy.horizon is None else policy.horizon
+        self.reset(key=key)
+        allowed = read_limits(limits, num_inputs=policy.num_inputs)
+        self._step = _compile(policy, allowed, self._leaves, self._lost, self._u_last)
+
+    @property
+    def u_last(self) -> np.ndarray:
+        """The input that counts as applied last; zeros at first."""
+        return self._u_last.copy()
+
+    def reset(self, *, key: PRNGKeyArray | None = None) -> None:
+        """Forget everything, as before the first observation."""
+        self._leaves = _flatten(self.policy.init(jax.random.key(0) if key is None else key))
+        self._u_last = np.zeros(self.policy.num_inputs)
+        self._time = 0
+
+    def __call__(self, y: Any, *, applied: Any = None) -> np.ndarray:
+        """The input for observation y (None if it was lost).
+
+        Args:
+            applied: what the plant received one step ago, where that is measured; by default, the input
+                returned by the last call.
+        """
+        if self._time > self._last_step:
+            raise InvalidArgumentError(
+                f"the policy was made for steps 0..{self._last_step}, and this is step {self._time}: reset "
+                f"the controller, or use a policy without a horizon"
+            )
+        y = self._lost if y is None else self._read("y", y, len(self._lost), self.nan_is_lost)
+        if applied is not None:
+            self._u_last = self._read("applied", applied, len(self._u_last), False)
+        leaves, u = self._step(self._leaves, y, self._u_last)
+        u = np.array(u)
+        if not np.isfinite(u).all():
+            raise NotConvergedError(
+                f"the input at step {self._time} is not finite: {u.tolist()}; the loop has diverged"
+            )
+        self._leaves, self._u_last, self._time = leaves, u, self._time + 1
+        return u.copy()
+
+    def _read(self, name: str, value: Any, size: int, nan_allowed: bool) -> np.ndarray:
+        try:
+            vector = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InvalidArgumentError(f"{name} is {value!r}, expected {size} numbers") from None
+        if vector.ndim == 0 and size == 1:
+            vector = vector[None]
+        if vector.shape != (size,):
+            raise InvalidArgumentError(f"{name} has shape {vector.shape}, expected ({size},)")
+        bad = np.isinf(vector) if nan_allowed else ~np.isfinite(vector)
+        if bad.any():
+            raise InvalidArgumentError(
+                f"{name} at step {self._time} is not finite: {vector.tolist()}; a lost observation is None"
+            )
+        return vector
+
+
+def _compile(
+    policy: AbstractPolicy, limits: Limits, leaves: list[Array], y: np.ndarray, u_last: np.ndarray
+) -> Any:
+    """The step, compiled ahead of time with the policy's own arrays as constants.
+
+    The memory goes in and out as a list of plain arrays: rebuilding its types would take most of the time.
+    """
+    template = jax.eval_shape(policy.init, jax.random.key(0))
+
+    def step(leaves: list[Array], y: Array, u_last: Array) -> tuple[list[Array], Array]:
+        memory, u = policy.step(_unflatten(template, leaves), y, u_last)
+        return _flatten(memory), limits.clip(u)
+
+    return jax.jit(step).lower(leaves, y, u_last).compile()
+
+
+def _flatten(memory: Memory) -> list[Array]:
+    return [jax.random.key_data(leaf) if _is_key(leaf) else leaf for leaf in jax.tree.leaves(memory)]
+
+
+def _unflatten(template: Memory, leaves: list[Array]) -> Memory:
+    shapes, structure = jax.tree.flatten(template)
+    typed = [
+        jax.random.wrap_key_data(leaf) if _is_key(shape) else leaf
+        for leaf, shape in zip(leaves, shapes, strict=True)
+    ]
+    return jax.tree.unflatten(structure, typed)
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

@@ -1,0 +1,131 @@
+"""The optimal controllers of a known plant, in filter form: u = -K xhat_{t|t}, y_t included.
+
+    xhat_{t|t} = xhat_{t|t-1} + L (y_t - C xhat_{t|t-1}) ,   xhat_{t|t-1} = A xhat_{t-1|t-1} + B u_{t-1} ,
+    u_t = -K xhat_{t|t}
+
+`Stationary` has constant gains, `FiniteHorizon` those of every step. With xi = xhat_{t|t-1} as its state
+such a controller is linear: Ac = (A-BK)(I-LC), Bc = (A-BK)L, Cc = -K(I-LC), Dc = -KL.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from lqgap.policies.policy import AbstractLinearPolicy, LinearStep
+from lqgap.systems import LQG, solve, solve_finite
+from lqgap.systems.innovation import fill_lost
+
+
+class Stationary(AbstractLinearPolicy):
+    """The optimal controller in the long run: steady filter, constant gain."""
+
+    A: Float[Array, "state state"]
+    B: Float[Array, "state input"]
+    C: Float[Array, "output state"]
+    K: Float[Array, "input state"]
+    L: Float[Array, "state output"]
+    S: Float[Array, "output output"]
+
+    def __init__(self, plant: LQG):
+        optimum = solve(plant)
+        self.A, self.B, self.C = plant.A, plant.B, plant.C
+        self.K, self.L, self.S = optimum.K, optimum.L, optimum.S
+
+    @property
+    def num_inputs(self) -> int:
+        """Length of u."""
+        return self.B.shape[-1]
+
+    @property
+    def num_outputs(self) -> int:
+        """Length of y."""
+        return self.C.shape[-2]
+
+    def at(self, time: Any) -> LinearStep:  # noqa: ARG002
+        """The controller as a linear recursion in xhat_{t|t-1}."""
+        return _linear(self, self.K, self.L)
+
+    def init(self, key: PRNGKeyArray) -> Float[Array, " state"]:  # noqa: ARG002
+        """xhat before the first observation."""
+        return jnp.zeros_like(self.A[0])
+
+    def step(
+        self, memory: Float[Array, " state"], y: Float[Array, " output"], u_last: Float[Array, " input"]
+    ) -> tuple[Float[Array, " state"], Float[Array, " input"]]:
+        """Filter, then apply the gain."""
+        xhat = _filter(self, memory, y, u_last, L=self.L, S=self.S)
+        return xhat, -self.K @ xhat
+
+
+class FiniteMemory(eqx.Module):
+    """The belief and the time."""
+
+    xhat: Float[Array, " state"]
+    time: Int[Array, ""]
+
+
+class FiniteHorizon(AbstractLinearPolicy):
+    """The optimal controller for steps 0..horizon: its cost is V*.
+
+    After a lost observation its gains stay as planned; a lost one is rare or the plan is another.
+    """
+
+    A: Float[Array, "state state"]
+    B: Float[Array, "state input"]
+    C: Float[Array, "output state"]
+    K: Float[Array, "time input state"]
+    L: Float[Array, "time state output"]
+    S: Float[Array, "time output output"]
+
+    def __init__(self, plant: LQG, horizon: Any):
+        finite = solve_finite(plant, horizon=horizon)
+        self.A, self.B, self.C = plant.A, plant.B, plant.C
+        self.K, self.L, self.S = finite.K, finite.L, finite.S
+
+    @property
+    def num_inputs(self) -> int:
+        """Length of u."""
+        return self.B.shape[-1]
+
+    @property
+    def num_outputs(self) -> int:
+        """Length of y."""
+        return self.C.shape[-2]
+
+    @property
+    def horizon(self) -> int:
+        """The last step it is made for."""
+        return self.K.shape[-3] - 1
+
+    def at(self, time: Any) -> LinearStep:
+        """The controller's recursion at one step."""
+        return _linear(self, self.K[time], self.L[time])
+
+    def init(self, key: PRNGKeyArray) -> FiniteMemory:  # noqa: ARG002
+        """Before the first observation."""
+        return FiniteMemory(xhat=jnp.zeros_like(self.A[0]), time=jnp.asarray(0))
+
+    def step(
+        self, memory: FiniteMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
+    ) -> tuple[FiniteMemory, Float[Array, " input"]]:
+        """Filter with the gain of this step, then apply the gain of this step."""
+        now = memory.time
+        xhat = _filter(self, memory.xhat, y, u_last, L=self.L[now], S=self.S[now])
+        return FiniteMemory(xhat=xhat, time=now + 1), -self.K[now] @ xhat
+
+
+def _filter(
+    policy: Stationary | FiniteHorizon, xhat: Array, y: Array, u_last: Array, *, L: Array, S: Array
+) -> Array:
+    """xhat_{t|t} from xhat_{t-1|t-1}; at first both xhat and u_last are zero, and so is the prediction."""
+    predicted = policy.A @ xhat + policy.B @ u_last
+    innovation, _ = fill_lost(y - policy.C @ predicted, S)
+    return predicted + L @ innovation
+
+
+def _linear(policy: Stationary | FiniteHorizon, K: Array, L: Array) -> LinearStep:
+    closed_loop = policy.A - policy.B @ K
+    keep = jnp.eye(len(policy.A), dtype=L.dtype) - L @ policy.C
+    return LinearStep(Ac=closed_loop @ keep, Bc=closed_loop @ L, Cc=-K @ keep, Dc=-K @ L)

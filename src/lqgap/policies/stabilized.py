@@ -1,0 +1,69 @@
+"""An inner loop that keeps the plant stable, and an outer policy on top: u = inner(y) + outer(y).
+
+Stabilising is a policy, not a change of the plant: the plant, its optimum and the gap stay those of the total
+input, which is what both parts see as `u_last`.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from lqgap.errors import InvalidArgumentError
+from lqgap.policies.linear import LinearDynamic, LinearMemory
+from lqgap.policies.policy import AbstractPolicy, Memory
+
+
+class StabilizedMemory(eqx.Module):
+    """The memories of both parts."""
+
+    inner: LinearMemory
+    outer: Memory
+
+
+class Stabilized(AbstractPolicy):
+    """The sum of a linear inner loop (`lqgap.find_stabilizer` searches one) and an outer policy."""
+
+    inner: LinearDynamic
+    outer: AbstractPolicy
+
+    def __init__(self, inner: LinearDynamic, outer: AbstractPolicy):
+        self.inner, self.outer = inner, outer
+        sizes = [(policy.num_inputs, policy.num_outputs) for policy in (inner, outer)]
+        if sizes[0] != sizes[1]:
+            raise InvalidArgumentError(
+                f"inner and outer differ in (inputs, outputs): {sizes[0]} and {sizes[1]}"
+            )
+
+    @property
+    def num_inputs(self) -> int:
+        """Length of u."""
+        return self.outer.num_inputs
+
+    @property
+    def num_outputs(self) -> int:
+        """Length of y."""
+        return self.outer.num_outputs
+
+    @property
+    def horizon(self) -> int | None:
+        """That of the outer policy."""
+        return self.outer.horizon
+
+    def trainable(self) -> Any:
+        """What is trainable in the outer policy; the inner loop stays."""
+        nothing = jax.tree.map(lambda _: False, self)
+        return eqx.tree_at(lambda p: p.outer, nothing, self.outer.trainable())
+
+    def init(self, key: PRNGKeyArray) -> StabilizedMemory:
+        """Both parts at their start."""
+        return StabilizedMemory(inner=self.inner.init(key), outer=self.outer.init(key))
+
+    def step(
+        self, memory: StabilizedMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
+    ) -> tuple[StabilizedMemory, Float[Array, " input"]]:
+        """The sum of both inputs."""
+        inner, stabilising = self.inner.step(memory.inner, y, u_last)
+        outer, added = self.outer.step(memory.outer, y, u_last)
+        return StabilizedMemory(inner, outer), stabilising + added

@@ -1,0 +1,160 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from random_systems import directional_difference, random_plant
+
+import lqgap as lg
+from lqgap.evaluation import closed_loop_radius
+from lqgap.policies import ClippedHistory, FiniteHorizon, LinearDynamic, ModelBank, Stationary, Zero
+
+METHODS = ["forward", "backward", "doubling"]
+
+
+def controller(record):
+    matrices = [record[name] for name in ("Ac", "Bc", "Cc")] if record["Ac"] else [None, None, None]
+    return LinearDynamic(*matrices, record["Dc"])
+
+
+def test_golden_costs_gaps_and_average_costs(golden, golden_plant):
+    for record in golden["V_pi"].values():
+        policy = controller(record)
+        for method in METHODS:
+            cost = lg.exact_cost(policy, golden_plant, horizon=10, method=method)
+            np.testing.assert_allclose(cost, record["V"]["10"], rtol=1e-9)
+        np.testing.assert_allclose(
+            lg.exact_cost(policy, golden_plant, horizon=50), record["V"]["50"], rtol=1e-9
+        )
+        np.testing.assert_allclose(
+            lg.exact_gap(policy, golden_plant, horizon=50), record["gap"]["50"], rtol=1e-9
+        )
+        np.testing.assert_allclose(lg.exact_average_cost(policy, golden_plant), record["J"], rtol=1e-9)
+        radius = closed_loop_radius(policy, golden_plant)
+        np.testing.assert_allclose(radius, record["closed_loop_radius"], rtol=1e-9)
+
+
+def test_the_optimal_controllers_cost_what_the_optimum_says(seed):
+    plant = random_plant(seed)
+    finite = lg.solve_finite(plant, horizon=12)
+    best = FiniteHorizon(plant, 12)
+    for method in ("forward", "backward"):
+        np.testing.assert_allclose(
+            lg.exact_cost(best, plant, horizon=12, method=method), finite.value, rtol=1e-11
+        )
+    np.testing.assert_allclose(lg.exact_gap(best, plant, horizon=12), 0, atol=1e-14)
+    np.testing.assert_allclose(lg.exact_average_cost(Stationary(plant), plant), lg.solve(plant).J, rtol=1e-10)
+
+
+def test_the_gap_is_the_difference_of_costs_also_where_the_loop_is_unstable(seed):
+    plant = random_plant(seed, radius=1.2)
+    policy = Zero(num_inputs=2, num_outputs=2)
+    costs = [float(lg.exact_cost(policy, plant, horizon=40, method=method)) for method in METHODS]
+    np.testing.assert_allclose(costs, costs[0], rtol=1e-11)
+    difference = costs[0] - lg.solve_finite(plant, horizon=40).value
+    np.testing.assert_allclose(lg.exact_gap(policy, plant, horizon=40), difference, rtol=1e-9)
+    assert lg.exact_average_cost(policy, plant) == np.inf
+
+
+def test_a_small_gap_keeps_its_digits():
+    plant = random_plant(0)
+    best = FiniteHorizon(plant, 12)
+
+    def gap_at(change):
+        return lg.exact_gap(eqx.tree_at(lambda p: p.K, best, best.K * (1 + change)), plant, horizon=12)
+
+    # Quadratic in the change, of relative size 1e-12: a difference of costs would have three digits left.
+    np.testing.assert_allclose(gap_at(2e-6) / gap_at(1e-6), 4, rtol=1e-4)
+    assert 0 < gap_at(1e-6) < 1e-10
+
+
+def test_derivatives_equal_differences(seed):
+    plant = random_plant(seed)
+    rng = np.random.default_rng(seed)
+    point = [jnp.asarray(rng.normal(size=shape) * 0.2) for shape in ((2, 2), (2, 2), (2, 2), (2, 2))]
+    direction = [jnp.asarray(rng.normal(size=(2, 2))) for _ in point]
+
+    for function in (
+        lambda *k: lg.exact_cost(LinearDynamic(*k), plant, horizon=15, method="forward"),
+        lambda *k: lg.exact_cost(LinearDynamic(*k), plant, horizon=15, method="doubling"),
+        lambda *k: lg.exact_gap(LinearDynamic(*k), plant, horizon=15),
+        lambda *k: lg.exact_average_cost(LinearDynamic(*k), plant),
+    ):
+        gradient = jax.grad(function, argnums=(0, 1, 2, 3))(*point)
+        slope = sum(jnp.sum(g * d) for g, d in zip(gradient, direction, strict=True))
+        np.testing.assert_allclose(slope, directional_difference(function, point, direction), rtol=1e-6)
+
+
+def test_the_gradient_is_the_one_of_the_closed_formula():
+    plant = random_plant(3)
+    rng = np.random.default_rng(3)
+    Ac, Bc, Cc, Dc = (rng.normal(size=(2, 2)) * 0.2 for _ in range(4))
+    horizon, n = 7, 3
+    A, B, C, Q, R, W, V, S0 = (
+        np.asarray(getattr(plant, x)) for x in ("A", "B", "C", "Q", "R", "W", "V", "S0")
+    )
+    kappa = np.block([[Dc, Cc], [Bc, Ac]])
+    Bb = np.block([[B, np.zeros((n, 2))], [np.zeros((2, 2)), np.eye(2)]])
+    Cb = np.block([[C, np.zeros((2, 2))], [np.zeros((2, n)), np.eye(2)]])
+    Vh = np.zeros((4, 4))
+    Vh[:2, :2] = V
+    E1 = np.eye(4)[:2]
+    AA = np.block([[A, np.zeros((n, 2))], [np.zeros((2, n + 2))]]) + Bb @ kappa @ Cb
+    Gam = np.zeros((5, 5))
+    Gam[:n, :n] = W
+    Gam += Bb @ kappa @ Vh @ kappa.T @ Bb.T
+    out = np.hstack([C, np.zeros((2, 2))])
+    NN = out.T @ Q @ out + (E1 @ kappa @ Cb).T @ R @ (E1 @ kappa @ Cb)
+    Pi = np.zeros((5, 5))
+    Pi[:n, :n] = S0
+    Pis = [Pi]
+    for _ in range(horizon):
+        Pis.append(AA @ Pis[-1] @ AA.T + Gam)
+    X, expected = np.zeros((5, 5)), np.zeros((4, 4))
+    for Pi in reversed(Pis):  # X is X_{h+1}
+        expected += 2 * E1.T @ R @ E1 @ kappa @ (Cb @ Pi @ Cb.T + Vh)
+        expected += 2 * Bb.T @ X @ (AA @ Pi @ Cb.T + Bb @ kappa @ Vh)
+        X = AA.T @ X @ AA + NN
+    gradient = jax.grad(lambda k: lg.exact_cost(LinearDynamic(*k), plant, horizon=horizon))((Ac, Bc, Cc, Dc))
+    np.testing.assert_allclose(
+        np.block([[gradient[3], gradient[2]], [gradient[1], gradient[0]]]), expected, rtol=1e-9, atol=1e-11
+    )
+
+
+@pytest.mark.parametrize(
+    ("family", "ratio", "digits"),
+    [("laplacian", 1.38, 0.005), ("uav_hover", 1.53, 0.005), ("web_server", 1.02, 0.005)],
+)
+def test_the_predictor_form_that_others_use_is_dearer(family, ratio, digits):
+    plant = getattr(lg.plants, family)().nominal()
+    optimum = lg.solve(plant)
+    # u = -K xhat_{t|t-1}: the same gains without the observation of this step.
+    predictor = LinearDynamic(
+        plant.A - plant.B @ optimum.K - optimum.F @ plant.C,
+        optimum.F,
+        -optimum.K,
+        np.zeros((plant.num_inputs, plant.num_outputs)),
+    )
+    assert abs(lg.exact_average_cost(predictor, plant) / optimum.J - ratio) < digits
+
+
+def test_a_clipped_policy_tends_to_the_optimum():
+    plant = random_plant(0)
+    costs = [
+        lg.exact_average_cost(ClippedHistory.from_plant(plant, length=length), plant) for length in (1, 4, 80)
+    ]
+    assert costs[0] > costs[1] > lg.solve(plant).J
+    np.testing.assert_allclose(costs[2], lg.solve(plant).J, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_what_has_no_exact_cost_is_refused_with_advice():
+    plant = random_plant(0)
+    with pytest.raises(lg.InvalidArgumentError, match="not linear"):
+        lg.exact_cost(ModelBank(lg.stack([plant])), plant, horizon=3)
+    with pytest.raises(lg.InvalidArgumentError, match="without a horizon"):
+        lg.exact_average_cost(FiniteHorizon(plant, 3), plant)
+    with pytest.raises(lg.InvalidArgumentError, match="changes with time"):
+        lg.exact_cost(FiniteHorizon(plant, 3), plant, horizon=3, method="doubling")
+    with pytest.raises(lg.InvalidArgumentError, match="method is 'guess'"):
+        lg.exact_cost(Stationary(plant), plant, horizon=3, method="guess")

@@ -1,0 +1,40 @@
+import jax
+import numpy as np
+from random_systems import random_plant
+
+import lqgap as lg
+from lqgap.policies import LinearDynamic, RandomProbe, Stationary
+
+KEY = jax.random.key(0)
+
+
+def test_the_regret_of_a_linear_policy_is_its_exact_cost_less_the_optimal_average(seed):
+    plant = random_plant(seed)
+    policy = LinearDynamic([[0.3]], [[0.1, -0.2]], [[0.1], [0.2]], [[-0.1, 0.0], [0.0, 0.1]])
+    estimate = lg.regret(policy, plant, horizon=25, key=jax.random.key(seed), num_rollouts=2000)
+    exact = lg.exact_cost(policy, plant, horizon=25) - 26 * lg.solve(plant).J
+    # Four standard errors, estimated from the rollouts themselves.
+    assert abs(estimate.mean[0] - exact) < 4 * estimate.stderr[0]
+    parts = estimate.first - estimate.last + estimate.per_step.sum(axis=1) + estimate.transient
+    np.testing.assert_allclose(parts, estimate.mean, rtol=1e-9)
+
+
+def test_from_the_steady_state_there_is_no_transient():
+    plant = random_plant(1)
+    steady = lg.LQG(
+        plant.A, plant.B, plant.C, Q=plant.Q, R=plant.R, W=plant.W, V=plant.V, S0=lg.solve(plant).Sigma
+    )
+    estimate = lg.regret(Stationary(plant), steady, horizon=10, key=KEY, num_rollouts=10)
+    np.testing.assert_allclose(estimate.transient, 0, atol=1e-9)
+    np.testing.assert_allclose(estimate.per_step, 0, atol=1e-18)
+
+
+def test_costs_by_brute_force_give_the_same_regret():
+    plant = lg.plants.unknown_sign().grid(2)[0]
+    policy = RandomProbe(3, Stationary(plant))
+    estimate = lg.regret(policy, plant, horizon=20, key=KEY, num_rollouts=2000)
+    costs = jax.vmap(lambda key: lg.rollout(policy, plant, horizon=20, key=key).cost.sum())(
+        jax.random.split(jax.random.key(1), 4000)
+    )
+    stderr = np.hypot(estimate.stderr[0], np.std(costs) / np.sqrt(4000))
+    assert abs(estimate.mean[0] - (np.mean(costs) - 21 * lg.solve(plant).J)) < 4 * stderr

@@ -1,0 +1,163 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from springs import FAMILY
+
+import lqgap
+from lqgap.interop import Predictor
+from lqgap.policies import (
+    AbstractPolicy,
+    Controller,
+    FiniteHorizon,
+    LinearDynamic,
+    Mixture,
+    ModelBank,
+    Recurrent,
+    Stationary,
+    Zero,
+)
+
+PLANT = FAMILY.nominal()
+POLICIES = {
+    "stationary": Stationary(PLANT),
+    "finite horizon": FiniteHorizon(PLANT, 7),
+    "linear": LinearDynamic(Dc=[[-0.5]]),
+    "zero": Zero(num_inputs=1, num_outputs=1),
+    "bank": ModelBank(FAMILY.grid(2).systems, horizon=7),
+    "recurrent": Recurrent(num_inputs=1, num_outputs=1, key=jax.random.key(0)),
+}
+
+
+@pytest.fixture(params=sorted(POLICIES))
+def policy(request):
+    return POLICIES[request.param]
+
+
+def observations(*shape):
+    return np.random.default_rng(0).normal(size=(*shape, 1))
+
+
+def test_each_environment_has_a_controller_of_its_own(policy):
+    record = observations(8, 3)
+    controllers = [Controller(policy, limits=(-0.8, 0.8)) for _ in range(3)]
+    predictor, state = Predictor(policy, limits=(-0.8, 0.8)), None
+    for y in record:
+        action, state = predictor.predict(y, state)
+        expected = [controller(own) for controller, own in zip(controllers, y, strict=True)]
+        np.testing.assert_allclose(action, expected, rtol=1e-9, atol=1e-12)
+        assert action.dtype == np.float64
+
+
+def test_it_acts_as_the_policy_does_in_a_rollout(policy):
+    trajectory = lqgap.rollout(policy, PLANT, horizon=7, key=jax.random.key(1))
+    predictor, state = Predictor(policy), None
+    for y, u in zip(np.asarray(trajectory.y), np.asarray(trajectory.u), strict=True):
+        action, state = predictor.predict(y, state)
+        assert action.shape == (1,)
+        np.testing.assert_allclose(action, u, rtol=1e-9, atol=1e-12)
+
+
+def test_an_episode_starts_afresh_where_it_is_said_to(policy):
+    record = observations(6, 2)
+    predictor = Predictor(policy)
+    state, reborn = None, Controller(policy)
+    for time, y in enumerate(record):
+        action, state = predictor.predict(y, state, episode_start=np.array([False, time in (0, 3)]))
+        if time == 3:
+            reborn.reset()
+        np.testing.assert_allclose(action[1], reborn(y[1]), rtol=1e-9, atol=1e-12)
+
+
+def test_a_first_call_starts_all_episodes_whatever_is_said(policy):
+    y = observations(2)
+    predictor = Predictor(policy)
+    expected, _ = predictor.predict(y)
+    for starts in (np.ones(2, dtype=bool), np.zeros(2, dtype=bool)):
+        np.testing.assert_array_equal(predictor.predict(y, None, starts, deterministic=False)[0], expected)
+
+
+class Counting(AbstractPolicy):
+    """Counts how often its step is traced."""
+
+    traces: list = eqx.field(static=True)
+    num_inputs: int = eqx.field(static=True, default=1)
+    num_outputs: int = eqx.field(static=True, default=1)
+
+    def init(self, key):  # noqa: ARG002
+        return ()
+
+    def step(self, memory, y, u_last):  # noqa: ARG002
+        self.traces.append(None)
+        return memory, -y
+
+
+def test_it_is_compiled_once_for_each_number_of_environments():
+    policy = Counting([])
+    predictor = Predictor(policy)
+    for count in (1, 4):
+        state = None
+        for _ in range(3):
+            _, state = predictor.predict(observations(count), state, np.zeros(count, dtype=bool))
+    assert len(policy.traces) == 2
+
+
+def test_random_policies_draw_for_each_environment_and_episode_and_can_be_repeated():
+    policy = Mixture([LinearDynamic(Dc=[[-1.0]]), LinearDynamic(Dc=[[1.0]])])
+    y, starts = np.ones((64, 1)), np.ones(64, dtype=bool)
+    predictor = Predictor(policy, key=jax.random.key(3))
+    first, state = predictor.predict(y)
+    second, _ = predictor.predict(y, state, starts)
+    held, _ = predictor.predict(y, state)
+    assert set(first.ravel()) == {-1.0, 1.0}
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(held, first)
+    np.testing.assert_array_equal(Predictor(policy, key=jax.random.key(3)).predict(y)[0], first)
+    assert not np.array_equal(Predictor(policy).predict(y)[0], first)
+
+
+def test_a_lost_observation_is_predicted_over():
+    policy = POLICIES["stationary"]
+    predictor, controller = Predictor(policy), Controller(policy)
+    state = None
+    for y in (np.array([1.0]), np.array([np.nan]), np.array([0.5])):
+        action, state = predictor.predict(y, state)
+        np.testing.assert_allclose(action, controller(None if np.isnan(y[0]) else y), rtol=1e-9)
+
+
+def test_a_policy_with_a_horizon_ends():
+    predictor, state = Predictor(POLICIES["finite horizon"]), None
+    for _ in range(8):
+        _, state = predictor.predict(observations(2), state)
+    with pytest.raises(lqgap.InvalidArgumentError, match=r"steps 0..7"):
+        predictor.predict(observations(2), state, np.array([True, False]))
+    predictor.predict(observations(2), state, np.array([True, True]))
+
+
+def test_wrong_arguments_are_refused():
+    predictor = Predictor(POLICIES["stationary"])
+    _, state = predictor.predict(observations(2))
+    for wrong, message in (
+        (np.ones((2, 2)), r"shape \(2, 2\), expected \(1,\) or \(environments, 1\)"),
+        (np.ones(()), "observation has shape"),
+        (np.ones((0, 1)), "observation has shape"),
+        (["high"], "expected 1 numbers"),
+        (observations(3), "state is that of 2 environments, and there are 3"),
+    ):
+        with pytest.raises(lqgap.InvalidArgumentError, match=message):
+            predictor.predict(wrong, state)
+    with pytest.raises(lqgap.InvalidArgumentError, match="episode_start has shape"):
+        predictor.predict(observations(2), state, np.ones(3, dtype=bool))
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_only_policies_predict():
+    with pytest.raises(lqgap.InvalidArgumentError, match="expected an lqgap policy"):
+        Predictor(PLANT)
+
+
+def test_the_state_is_a_tree_of_arrays():
+    _, state = Predictor(POLICIES["bank"]).predict(observations(5))
+    assert all(len(leaf) == 5 for leaf in jax.tree.leaves(state))
+    assert jnp.all(state.time == 1)

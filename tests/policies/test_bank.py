@@ -1,0 +1,124 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+from random_systems import random_plant, random_record
+
+import lqgap as lg
+from lqgap.policies import FiniteHorizon, ModelBank, Stationary
+
+
+def run(policy, y, u):
+    u_last = jnp.concatenate([jnp.zeros((1, u.shape[1])), jnp.asarray(u[:-1])])
+    return jax.lax.scan(
+        lambda m, now: policy.step(m, *now), policy.init(jax.random.key(3)), (jnp.asarray(y), u_last)
+    )
+
+
+def dense_log_likelihood(plant, y, u):
+    """log p(y | u) from the covariance of the whole record: no filter, no recursion."""
+    A, B, C = (np.asarray(matrix) for matrix in (plant.A, plant.B, plant.C))
+    steps, n = len(y), len(A)
+    mean = np.zeros(n)
+    means, response = [], np.zeros((steps, n, n * steps))  # x_t = response @ (x_0, w_0, w_1, ..)
+    for t in range(steps):
+        if t == 0:
+            response[0, :, :n] = np.eye(n)
+        else:
+            mean = A @ mean + B @ u[t - 1]
+            response[t] = A @ response[t - 1]
+            response[t, :, n * t : n * (t + 1)] += np.eye(n)
+        means.append(C @ mean)
+    blocks = [np.asarray(plant.S0)] + [np.asarray(plant.W)] * (steps - 1)
+    noise = np.zeros((n * steps, n * steps))
+    for t, block in enumerate(blocks):
+        noise[n * t : n * (t + 1), n * t : n * (t + 1)] = block
+    G = np.concatenate([C @ response[t] for t in range(steps)])
+    covariance = G @ noise @ G.T + np.kron(np.eye(steps), np.asarray(plant.V))
+    return scipy.stats.multivariate_normal(np.concatenate(means), covariance).logpdf(y.ravel())
+
+
+def test_likelihoods_equal_a_dense_gaussian_evaluation(seed):
+    plants = [random_plant(seed), random_plant(seed + 10)]
+    y, u = random_record(seed, plants[0], steps=6)
+    memory, _ = run(ModelBank(lg.stack(plants), horizon=9), y, u)
+    expected = [dense_log_likelihood(plant, y, u) for plant in plants]
+    np.testing.assert_allclose(memory.log_likelihood, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["mixture", "map", "thompson"])
+def test_a_bank_of_one_is_the_optimal_controller(mode):
+    plant = random_plant(0)
+    y, u = random_record(0, plant, steps=9)
+    for bank, alone in (
+        (ModelBank(lg.stack([plant]), mode=mode), Stationary(plant)),
+        (ModelBank(lg.stack([plant]), horizon=8, mode=mode), FiniteHorizon(plant, 8)),
+    ):
+        np.testing.assert_allclose(run(bank, y, u)[1], run(alone, y, u)[1], rtol=1e-12, atol=1e-13)
+
+
+def test_the_modes_do_what_they_say():
+    plants = [random_plant(0), random_plant(1)]
+    y, u = random_record(5, plants[0], steps=1)
+    bank = ModelBank(lg.stack(plants), horizon=3)
+    memory, inputs = bank.propose(bank.init(jax.random.key(0)), jnp.asarray(y[0]), jnp.zeros(2))
+    weights = np.exp(memory.log_likelihood) / np.exp(memory.log_likelihood).sum()
+    np.testing.assert_allclose(run(bank, y, u)[1][0], weights @ inputs, rtol=1e-12)
+    likeliest = run(ModelBank(lg.stack(plants), horizon=3, mode="map"), y, u)[1][0]
+    np.testing.assert_allclose(likeliest, inputs[np.argmax(weights)], rtol=1e-12)
+
+    thompson = ModelBank(lg.stack(plants), horizon=3, mode="thompson")
+    drawn = jax.vmap(lambda key: thompson.step(thompson.init(key), jnp.asarray(y[0]), jnp.zeros(2))[1])(
+        jax.random.split(jax.random.key(1), 4000)
+    )
+    share = np.mean(np.all(np.abs(drawn - inputs[:1]) < 1e-9, axis=1))
+    # Four standard errors of a share of 4000 draws.
+    assert abs(share - weights[0]) < 4 * np.sqrt(weights[0] * weights[1] / 4000)
+
+
+def test_prior_temperature_and_shaping_enter_as_documented():
+    plants = [random_plant(0), random_plant(1)]
+    y, _ = random_record(5, plants[0], steps=1)
+    bank = ModelBank(lg.stack(plants))
+    changed = jax.tree.map(lambda x: x, bank)
+    object.__setattr__(changed, "log_prior", jnp.asarray([0.3, -0.2]))
+    object.__setattr__(changed, "log_temperature", jnp.log(2.0))
+    object.__setattr__(changed, "shaping", jnp.stack([0.1 * jnp.eye(3), jnp.zeros((3, 3))]))
+    memory, inputs = bank.propose(bank.init(jax.random.key(0)), jnp.asarray(y[0]), jnp.zeros(2))
+    _, shaped = changed.propose(bank.init(jax.random.key(0)), jnp.asarray(y[0]), jnp.zeros(2))
+    np.testing.assert_allclose(shaped, inputs * np.asarray([[1.1], [1.0]]), rtol=1e-12)
+    expected = np.asarray([0.3, -0.2]) + np.asarray(memory.log_likelihood) / 2
+    np.testing.assert_allclose(changed.log_posterior(memory), expected, rtol=1e-12)
+
+
+def test_an_observation_that_was_lost_whole_leaves_the_posterior_alone():
+    plants = [random_plant(0), random_plant(1)]
+    bank = ModelBank(lg.stack(plants))
+    memory, _ = bank.propose(bank.init(jax.random.key(0)), jnp.full(2, jnp.nan), jnp.zeros(2))
+    np.testing.assert_array_equal(memory.log_likelihood, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(mode="best"), "mode is 'best'"),
+        (dict(filters="exact"), "filters is 'exact'"),
+        (dict(filters="varying"), "needs a horizon"),
+        (dict(horizon=-1), "horizon is -1"),
+    ],
+)
+@pytest.mark.usefixtures("as_users_run_it")
+def test_unknown_choices_are_named(arguments, message):
+    with pytest.raises(lg.InvalidArgumentError, match=message):
+        ModelBank(lg.stack([random_plant(0)]), **arguments)
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_what_is_not_a_batch_is_refused_with_advice():
+    with pytest.raises(lg.InvalidArgumentError, match="Stationary"):
+        ModelBank(random_plant(0))
+    with pytest.raises(lg.InvalidArgumentError, match="field `systems`"):
+        ModelBank(lg.simulators.Finite([random_plant(0)]))
+    with pytest.raises(lg.NotConvergedError, match="no optimal controller"):
+        ModelBank(lg.stack([lg.LQG([[1.1]], [[0.0]], [[1.0]])]))

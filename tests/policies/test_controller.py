@@ -1,0 +1,83 @@
+import every_policy
+import jax
+import numpy as np
+import pytest
+
+import lqgap as lg
+from lqgap.policies import FiniteHorizon, Stationary
+
+PLANT = every_policy.PLANTS[1]
+
+
+def test_it_chooses_what_the_policy_chooses_in_a_rollout():
+    policy = Stationary(PLANT)
+    run = lg.rollout(policy, PLANT, horizon=20, key=jax.random.key(0))
+    controller = lg.Controller(policy)
+    np.testing.assert_allclose([controller(y) for y in run.y], run.u, rtol=1e-12)
+
+
+def test_reset_begins_anew_also_with_another_key():
+    controller = lg.Controller(every_policy.make_policies()["RandomProbe"], key=jax.random.key(1))
+    first = [controller(np.ones(2)) for _ in range(3)]
+    controller.reset(key=jax.random.key(1))
+    np.testing.assert_array_equal([controller(np.ones(2)) for _ in range(3)], first)
+    controller.reset(key=jax.random.key(2))
+    assert np.any(controller(np.ones(2)) != first[0])
+
+
+def test_the_input_really_applied_is_fed_back():
+    policy = Stationary(PLANT)
+    limited, told = lg.Controller(policy, limits=(-0.1, 0.1)), lg.Controller(policy)
+    y = np.random.default_rng(0).normal(size=(10, 2)) * 5
+    inputs, applied = [], None
+    for now in y:
+        inputs.append(limited(now))
+        applied = np.clip(told(now, applied=applied), -0.1, 0.1)
+    np.testing.assert_allclose(np.abs(inputs).max(), 0.1)
+    np.testing.assert_allclose(inputs[-1], applied, rtol=1e-12)
+    np.testing.assert_array_equal(limited.u_last, inputs[-1])
+
+
+def test_a_lost_sample_is_predicted_over():
+    controller = lg.Controller(Stationary(PLANT), nan_is_lost=True)
+    controller(np.ones(2))
+    here = controller(None)
+    again = lg.Controller(Stationary(PLANT), nan_is_lost=True)
+    again(np.ones(2))
+    np.testing.assert_array_equal(again([np.nan, np.nan]), here)
+    assert np.all(np.isfinite(controller(np.ones(2))))
+
+
+@pytest.mark.parametrize("y", [[1.0], [1.0, np.nan], [1.0, np.inf], "abc", [[1.0, 2.0]], 3.0])
+@pytest.mark.usefixtures("as_users_run_it")
+def test_a_bad_observation_is_refused_and_changes_nothing(y):
+    controller = lg.Controller(Stationary(PLANT))
+    expected = lg.Controller(Stationary(PLANT))(np.ones(2))
+    with pytest.raises(lg.InvalidArgumentError, match="y "):
+        controller(y)
+    np.testing.assert_array_equal(controller(np.ones(2)), expected)
+
+
+def test_a_number_serves_where_there_is_one_output():
+    plant = lg.LQG([[0.9]], [[1.0]], [[1.0]])
+    assert lg.Controller(Stationary(plant))(1.0) == lg.Controller(Stationary(plant))([1.0])
+
+
+def test_beyond_its_horizon_a_policy_is_not_asked():
+    controller = lg.Controller(FiniteHorizon(PLANT, 1))
+    controller(np.ones(2))
+    controller(np.ones(2))
+    with pytest.raises(lg.InvalidArgumentError, match=r"steps 0\.\.1"):
+        controller(np.ones(2))
+
+
+def test_an_input_that_is_not_finite_never_leaves():
+    controller = lg.Controller(lg.policies.LinearDynamic(Dc=[[1e300, 1e300]]))
+    with pytest.raises(lg.NotConvergedError, match="not finite"):
+        controller([1e300, 1e300])
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_only_policies_are_controlled_with():
+    with pytest.raises(lg.InvalidArgumentError, match="expected an lqgap policy"):
+        lg.Controller("policy")

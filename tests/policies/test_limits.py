@@ -1,0 +1,25 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lqgap as lg
+from lqgap.policies.limits import read_limits
+
+
+def test_inputs_are_clipped_each_to_its_interval():
+    limits = read_limits((-1.0, [0.5, 2.0]), num_inputs=2)
+    np.testing.assert_array_equal(limits.clip(jnp.asarray([3.0, -3.0])), [0.5, -1.0])
+
+
+def test_no_limits_change_nothing():
+    u = jnp.asarray([1e300, -1e300])
+    np.testing.assert_array_equal(read_limits(None, num_inputs=2).clip(u), u)
+
+
+@pytest.mark.parametrize(
+    "limits", [1.0, (1.0,), (2.0, 1.0), ("a", "b"), ([1.0, 2.0, 3.0], 4.0), (np.nan, 1.0)]
+)
+@pytest.mark.usefixtures("as_users_run_it")
+def test_what_is_no_interval_is_refused(limits):
+    with pytest.raises(lg.InvalidArgumentError, match="limits is"):
+        read_limits(limits, num_inputs=2)

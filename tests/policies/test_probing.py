@@ -1,0 +1,55 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from random_systems import random_plant, random_record
+
+import lqgap as lg
+from lqgap.policies import ModelBank, ProbingBank, RandomProbe, Stationary, Zero
+
+
+def run(policy, y, u, seed=0):
+    u_last = jnp.concatenate([jnp.zeros((1, u.shape[1])), jnp.asarray(u[:-1])])
+    return jax.lax.scan(
+        lambda m, now: policy.step(m, *now), policy.init(jax.random.key(seed)), (jnp.asarray(y), u_last)
+    )[1]
+
+
+def test_random_inputs_end_when_they_should_and_the_successor_has_watched():
+    plant = random_plant(0)
+    y, u = random_record(0, plant)
+    expected = run(Stationary(plant), y, u)
+    chosen = run(RandomProbe(4, Stationary(plant)), y, u)
+    np.testing.assert_array_equal(chosen[4:], expected[4:])
+    assert np.all(chosen[:4] != expected[:4])
+
+
+def test_random_inputs_have_the_scale_asked_for():
+    probe = RandomProbe(4000, Zero(num_inputs=1, num_outputs=1), scale=3.0)
+    drawn = run(probe, np.zeros((4000, 1)), np.zeros((4000, 1)))
+    # The variance of n draws has a relative standard error of sqrt(2/n); four of them.
+    assert abs(np.var(drawn) / 9 - 1) < 4 * np.sqrt(2 / 4000)
+    assert run(probe, np.zeros((2, 1)), np.zeros((2, 1)), seed=1)[0] != drawn[0]
+
+
+def test_a_probing_bank_starts_as_its_bank_and_leaves_it_alone_when_settled():
+    plants = [random_plant(0), random_plant(1)]
+    y, u = random_record(0, plants[0])
+    bank = ModelBank(lg.stack(plants))
+    probing = ProbingBank(bank, key=jax.random.key(0))
+    np.testing.assert_allclose(run(probing, y, u), run(bank, y, u), rtol=1e-12)
+
+    shaken = eqx.tree_at(lambda p: p.network.layers[-1].bias, probing, jnp.ones(4))
+    assert np.all(np.abs(run(shaken, y, u) - run(bank, y, u))[0] > 1e-3)
+    certain = eqx.tree_at(lambda p: p.bank.log_prior, shaken, jnp.asarray([0.0, -1e3]))
+    alone = eqx.tree_at(lambda b: b.log_prior, bank, jnp.asarray([0.0, -1e3]))
+    np.testing.assert_allclose(run(certain, y, u), run(alone, y, u), atol=2e-6)
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_bad_arguments_are_named():
+    with pytest.raises(lg.InvalidArgumentError, match="steps"):
+        RandomProbe(-1, Zero(num_inputs=1, num_outputs=1))
+    with pytest.raises(lg.InvalidArgumentError, match="scale"):
+        RandomProbe(3, Zero(num_inputs=1, num_outputs=1), scale=0.0)

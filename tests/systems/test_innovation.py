@@ -1,0 +1,52 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+from random_systems import random_definite
+
+from lqgap.systems.innovation import fill_lost
+
+
+@pytest.mark.parametrize("lost", [(), (0,), (2,), (0, 2), (0, 1, 2)])
+def test_lost_components_are_filled_and_scored_as_a_dense_gaussian_says(seed, lost):
+    rng = np.random.default_rng(seed)
+    S, e = random_definite(rng, 3), rng.normal(size=3)
+    seen = [i for i in range(3) if i not in lost]
+    given = e.copy()
+    given[list(lost)] = np.nan
+    filled, log_density = fill_lost(jnp.asarray(given), jnp.asarray(S))
+
+    expected = e.copy()
+    if lost:
+        among = np.linalg.solve(S[np.ix_(seen, seen)], e[seen]) if seen else np.zeros(0)
+        expected[list(lost)] = S[np.ix_(lost, seen)] @ among
+    np.testing.assert_allclose(filled, expected, rtol=1e-12, atol=1e-14)
+    dense = scipy.stats.multivariate_normal(cov=S[np.ix_(seen, seen)]).logpdf(e[seen]) if seen else 0.0
+    np.testing.assert_allclose(log_density, dense, rtol=1e-12, atol=1e-14)
+
+
+def test_the_gain_applied_to_the_filled_innovation_is_the_correction_by_what_was_seen(seed):
+    rng = np.random.default_rng(seed)
+    Sigma, C, V = random_definite(rng, 4), rng.normal(size=(3, 4)), random_definite(rng, 3)
+    S = C @ Sigma @ C.T + V
+    L = Sigma @ C.T @ np.linalg.inv(S)
+    e = rng.normal(size=3)
+    filled, _ = fill_lost(jnp.asarray([e[0], np.nan, e[2]]), jnp.asarray(S))
+    seen = [0, 2]
+    correction = Sigma @ C[seen].T @ np.linalg.solve(S[np.ix_(seen, seen)], e[seen])
+    np.testing.assert_allclose(L @ filled, correction, rtol=1e-11, atol=1e-13)
+
+
+def test_derivatives_are_finite_when_something_is_lost():
+    S = jnp.asarray([[2.0, 0.5], [0.5, 1.0]])
+
+    def score(scale):
+        return fill_lost(jnp.asarray([1.0, jnp.nan]) - scale, scale * S)[1]
+
+    assert np.isfinite(jax.grad(score)(1.3))
+
+
+def test_single_precision_stays_single():
+    filled, log_density = fill_lost(jnp.asarray([1.0, jnp.nan], jnp.float32), jnp.eye(2, dtype=jnp.float32))
+    assert filled.dtype == log_density.dtype == jnp.float32
