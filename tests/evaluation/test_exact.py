@@ -56,6 +56,14 @@ def test_the_gap_is_the_difference_of_costs_also_where_the_loop_is_unstable(seed
     assert lg.exact_average_cost(policy, plant) == np.inf
 
 
+def test_an_unstable_mode_that_nothing_excites_costs_nothing():
+    plant = lg.LQG(
+        [[0.5, 0], [0, 3.0]], [[1.0], [0]], [[1.0, 1.0]], W=np.diag([1.0, 0]), S0=np.diag([1.0, 0])
+    )
+    costs = [lg.exact_cost(Zero(num_inputs=1, num_outputs=1), plant, horizon=1000, method=m) for m in METHODS]
+    np.testing.assert_allclose(costs, 1001 + 1001 * 4 / 3 - (4 / 3 - 1) / (1 - 0.25), rtol=1e-3)
+
+
 def test_a_small_gap_keeps_its_digits():
     plant = random_plant(0)
     best = FiniteHorizon(plant, 12)

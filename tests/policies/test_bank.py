@@ -92,6 +92,22 @@ def test_prior_temperature_and_shaping_enter_as_documented():
     np.testing.assert_allclose(changed.log_posterior(memory), expected, rtol=1e-12)
 
 
+def test_losses_are_filtered_over_as_the_exact_filter_does_at_that_step(seed):
+    """The step after a loss, exactly; later gains are those planned for whole records."""
+    plants = [random_plant(seed), random_plant(seed + 10)]
+    y, u = random_record(seed, plants[0], steps=4)
+    y[3, 1] = np.nan
+    memory, _ = run(ModelBank(lg.stack(plants), horizon=9), y, u)
+    for i, plant in enumerate(plants):
+        record = lg.systems.filter_record(plant, y, u)
+        np.testing.assert_allclose(memory.xhat[i], record.belief.mean[-1], rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(memory.log_likelihood[i], record.log_likelihood.sum(), rtol=1e-9)
+
+
+def test_a_horizon_of_zero_is_a_horizon():
+    assert ModelBank(lg.stack([random_plant(0)]), horizon=0).horizon == 0
+
+
 def test_an_observation_that_was_lost_whole_leaves_the_posterior_alone():
     plants = [random_plant(0), random_plant(1)]
     bank = ModelBank(lg.stack(plants))

@@ -1,3 +1,5 @@
+import copy
+
 import every_policy
 import jax
 import numpy as np
@@ -23,6 +25,15 @@ def test_reset_begins_anew_also_with_another_key():
     np.testing.assert_array_equal([controller(np.ones(2)) for _ in range(3)], first)
     controller.reset(key=jax.random.key(2))
     assert np.any(controller(np.ones(2)) != first[0])
+    controller.reset()
+    third = controller(np.ones(2))
+    controller.reset()
+    assert np.any(controller(np.ones(2)) != third)  # every episode has its own chance
+
+
+def test_it_is_neither_pickled_nor_copied():
+    with pytest.raises(TypeError, match="keep its policy"):
+        copy.deepcopy(lg.Controller(Stationary(PLANT)))
 
 
 def test_the_input_really_applied_is_fed_back():
@@ -44,11 +55,11 @@ def test_a_lost_sample_is_predicted_over():
     here = controller(None)
     again = lg.Controller(Stationary(PLANT), nan_is_lost=True)
     again(np.ones(2))
-    np.testing.assert_array_equal(again([np.nan, np.nan]), here)
+    np.testing.assert_array_equal(again(np.ma.masked_array([1.0, 2.0], mask=True)), here)
     assert np.all(np.isfinite(controller(np.ones(2))))
 
 
-@pytest.mark.parametrize("y", [[1.0], [1.0, np.nan], [1.0, np.inf], "abc", [[1.0, 2.0]], 3.0])
+@pytest.mark.parametrize("y", [[1.0], [1.0, np.nan], [1.0, np.inf], "abc", ["1", "2"], [[1.0, 2.0]], 3.0])
 @pytest.mark.usefixtures("as_users_run_it")
 def test_a_bad_observation_is_refused_and_changes_nothing(y):
     controller = lg.Controller(Stationary(PLANT))

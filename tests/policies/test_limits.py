@@ -17,7 +17,7 @@ def test_no_limits_change_nothing():
 
 
 @pytest.mark.parametrize(
-    "limits", [1.0, (1.0,), (2.0, 1.0), ("a", "b"), ([1.0, 2.0, 3.0], 4.0), (np.nan, 1.0)]
+    "limits", [1.0, (1.0,), (2.0, 1.0), ("a", "b"), "12", ([1.0, 2.0, 3.0], 4.0), (np.nan, 1.0)]
 )
 @pytest.mark.usefixtures("as_users_run_it")
 def test_what_is_no_interval_is_refused(limits):

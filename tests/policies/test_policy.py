@@ -59,9 +59,14 @@ def test_a_lost_observation_means_predict_only(policy):
     assert all(
         np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(eqx.filter(memory, eqx.is_inexact_array))
     )
-    changed = y.copy()
-    changed[4] = np.nan  # whatever would have been seen does not matter: there is nothing else to see
-    np.testing.assert_array_equal(run(policy, changed)[1], u)
+    assert np.all(u[:4] == run(policy, observations())[1][:4])
+
+
+def test_a_wrapper_trains_what_the_policy_inside_trains():
+    for name, part in (("RandomProbe", "then"), ("Stabilized", "outer"), ("ProbingBank", "bank")):
+        wrapper = POLICIES[name]
+        inside, expected = getattr(wrapper.trainable(), part), getattr(wrapper, part).trainable()
+        assert jax.tree.leaves(inside) == jax.tree.leaves(expected)
 
 
 def test_inputs_depend_on_what_the_plant_received_not_on_what_was_chosen(policy):

@@ -51,5 +51,9 @@ def test_a_probing_bank_starts_as_its_bank_and_leaves_it_alone_when_settled():
 def test_bad_arguments_are_named():
     with pytest.raises(lg.InvalidArgumentError, match="steps"):
         RandomProbe(-1, Zero(num_inputs=1, num_outputs=1))
+    with pytest.raises(lg.InvalidArgumentError, match="mode 'mixture'"):
+        ProbingBank(ModelBank(lg.stack([random_plant(0)]), mode="map"), key=jax.random.key(0))
+    with pytest.raises(lg.InvalidArgumentError, match="then is a str"):
+        RandomProbe(3, "policy")
     with pytest.raises(lg.InvalidArgumentError, match="scale"):
         RandomProbe(3, Zero(num_inputs=1, num_outputs=1), scale=0.0)

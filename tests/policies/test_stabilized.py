@@ -14,5 +14,7 @@ def test_the_input_is_the_sum_of_both():
 
 @pytest.mark.usefixtures("as_users_run_it")
 def test_parts_that_do_not_fit_are_refused():
+    with pytest.raises(lg.InvalidArgumentError, match="expected a LinearDynamic"):
+        Stabilized(Zero(num_inputs=1, num_outputs=1), Zero(num_inputs=1, num_outputs=1))
     with pytest.raises(lg.InvalidArgumentError, match="differ"):
         Stabilized(LinearDynamic(Dc=[[2.0]]), Zero(num_inputs=2, num_outputs=1))

@@ -47,6 +47,18 @@ def test_derivatives_are_finite_when_something_is_lost():
     assert np.isfinite(jax.grad(score)(1.3))
 
 
+def test_many_outputs_are_solved_as_few_are(seed):
+    rng = np.random.default_rng(seed)
+    S, e = random_definite(rng, 6), rng.normal(size=6)
+    e[[1, 4]] = np.nan
+    filled, log_density = fill_lost(jnp.asarray(e), jnp.asarray(S))
+    seen = [0, 2, 3, 5]
+    dense = scipy.stats.multivariate_normal(cov=S[np.ix_(seen, seen)]).logpdf(e[seen])
+    np.testing.assert_allclose(log_density, dense, rtol=1e-11)
+    among = np.linalg.solve(S[np.ix_(seen, seen)], e[seen])
+    np.testing.assert_allclose(filled[jnp.asarray([1, 4])], S[np.ix_([1, 4], seen)] @ among, rtol=1e-10)
+
+
 def test_single_precision_stays_single():
     filled, log_density = fill_lost(jnp.asarray([1.0, jnp.nan], jnp.float32), jnp.eye(2, dtype=jnp.float32))
     assert filled.dtype == log_density.dtype == jnp.float32

@@ -9,7 +9,7 @@ and its cost can be had forward, backward, or (time-invariant) by doubling, in l
 
     forward:   Pi_{h+1} = AA Pi_h AA' + Gam ,   V = sum_h tr(NN Pi_h) + n0
     backward:  X_h = AA' X_{h+1} AA + NN ,      V = tr(X_0 Pi_0) + sum_h n0 + tr(X_{h+1} Gam)
-    doubling:  the map over k steps composed with itself; nothing is subtracted, so that any loop is exact
+    doubling:  the map over k steps composed with itself; nothing is subtracted, unstable loops are exact too
 
 The gap is summed from its identity (see `yardstick`) over the joint covariance of xhat and xi, not from a
 difference of costs, and keeps its digits where it is small. All results have derivatives.
@@ -26,6 +26,7 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.reading import read_horizon, require_fit
 from lqgap.evaluation.yardstick import yardstick
 from lqgap.linalg import spectral_radius
+from lqgap.linalg.arguments import is_concrete
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.policies import AbstractLinearPolicy, LinearStep
 from lqgap.systems import LQG
@@ -53,7 +54,11 @@ def exact_cost(
         raise InvalidArgumentError(f"method is {method!r}, expected one of {', '.join(METHODS)}")
     if method == "doubling" and policy.horizon is not None:
         raise InvalidArgumentError("method is 'doubling', but the policy changes with time: use 'forward'")
-    return {"forward": _forward, "backward": _backward, "doubling": _doubling}[method](policy, plant, horizon)
+    cost = {"forward": _forward, "backward": _backward, "doubling": _doubling}[method](policy, plant, horizon)
+    if is_concrete(cost) and not jnp.isfinite(cost):
+        # Powers of an unstable mode that nothing excites overflow; its covariance stays zero.
+        return _forward(policy, plant, horizon)
+    return cost
 
 
 def exact_gap(policy: AbstractLinearPolicy, plant: LQG, *, horizon: Any) -> Float[Array, ""]:
@@ -92,6 +97,9 @@ def close_loop(controller: LinearStep, plant: LQG) -> ClosedLoop:
 
 def closed_loop_radius(policy: AbstractLinearPolicy, plant: LQG) -> Float[Array, ""]:
     """The spectral radius of plant and policy together: stable if below one."""
+    _read(policy, plant, 0)
+    if policy.horizon is not None:
+        raise InvalidArgumentError(f"the policy changes with time and ends at step {policy.horizon}")
     return spectral_radius(close_loop(policy.at(0), plant).transition)
 
 

@@ -9,18 +9,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from lqgap.errors import NotConvergedError
+from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.evaluation.noise import standard_normal
 from lqgap.evaluation.progress import track
 from lqgap.evaluation.reading import cast, read_horizon, read_precision, read_systems, rollout_keys
 from lqgap.evaluation.yardstick import Yardstick, excess, yardstick
-from lqgap.linalg.arguments import read_count, read_positive
+from lqgap.linalg.arguments import read_count, read_key, read_positive
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, read_limits
 from lqgap.systems import LQG
 
 MAX_ROLLOUTS = 10_000_000
-NUMBERS_AT_A_TIME = 4_000_000  # standard normals drawn at once: 32 MB
+NUMBERS_AT_A_TIME = (
+    4_000_000  # standard normals drawn at once: 32 MB; terms of all members, three times as many
+)
+MAX_TERMS = 100_000_000  # of members, steps and squared states
+PILOT = 128
 PAIRS_AT_A_TIME = 2_048  # of a member and a rollout: more would leave the processor's cache
 
 
@@ -50,7 +54,7 @@ class GapEstimate(eqx.Module):
         return float(np.max(self.mean))
 
     @property
-    def worst_stderr(self) -> float:
+    def worststandard_error(self) -> float:
         """The standard error of the largest gap."""
         return float(self.stderr[self.argworst])
 
@@ -66,19 +70,21 @@ def gap(
     limits: Any = None,
     precision: str = "float64",
 ) -> GapEstimate:
-    """Estimate the gap over steps 0..horizon; a policy that destabilises a member has an infinite one there.
+    """Estimate the gap over steps 0..horizon; where a policy destabilises a member it may be infinite.
 
     Args:
         members: a finite class, a batched LQG, or one LQG.
-        num_rollouts: how many for each member; with `target_stderr`, the least number.
-        target_stderr: go on until no member's standard error is larger.
+        num_rollouts: how many for each member; with `target_stderr`, the least number (128 or more).
+        target_stderr: go on until no finite gap has a larger standard error, or ten million rollouts are run.
         limits: (low, high), numbers or vectors: plants receive inputs clipped to them.
         precision: "float64" or "float32"; sums are in double precision either way.
     """
-    horizon = read_horizon(policy, horizon)
+    horizon, key = read_horizon(policy, horizon), read_key(key)
     systems = read_systems(policy, members)
     least = read_count("num_rollouts", num_rollouts, least=2, most=MAX_ROLLOUTS)
     target = np.inf if target_stderr is None else read_positive("target_stderr", target_stderr)
+    # A rule that looks at few rollouts stops when they happen to agree.
+    least = least if target == np.inf else max(least, PILOT)
     dtype = read_precision(precision)
     allowed = read_limits(limits, num_inputs=policy.num_inputs)
     measures = yardsticks(systems, horizon=horizon)
@@ -99,6 +105,12 @@ def gap(
 
 def yardsticks(systems: LQG, *, horizon: int) -> Yardstick:
     """The yardsticks of all members; raises where a member's optimal cost leaves double precision."""
+    size = len(systems.A) * (horizon + 1) * systems.num_states**2
+    if size > MAX_TERMS:
+        raise InvalidArgumentError(
+            f"{len(systems.A)} members over {horizon + 1} steps do not fit into memory: take a subset of the "
+            f"members at a time, or a shorter horizon"
+        )
     measures = _yardsticks(systems, horizon)
     finite = np.isfinite(np.asarray(measures.value))
     if not np.all(finite):
@@ -112,13 +124,21 @@ def yardsticks(systems: LQG, *, horizon: int) -> Yardstick:
 def block_size(num_members: int, horizon: int, num_outputs: int, num_rollouts: int) -> int:
     """How many rollouts of all members run at a time, so that memory stays bounded."""
     by_noise = NUMBERS_AT_A_TIME // ((horizon + 1) * num_outputs)
-    return max(1, min(num_rollouts, by_noise, PAIRS_AT_A_TIME // num_members))
+    by_terms = 3 * NUMBERS_AT_A_TIME // ((horizon + 1) * num_members)
+    return max(1, min(num_rollouts, by_noise, by_terms, PAIRS_AT_A_TIME // num_members))
 
 
 def draw_normals(key: PRNGKeyArray, *, num_steps: int, like: Yardstick) -> Float[Array, "time output"]:
     """The standard normal numbers of one rollout."""
     shape = (num_steps, like.C.shape[-2])
     return standard_normal(key, shape, like.C.dtype)
+
+
+def standard_error(first: Any, second: Any, count: int) -> Any:
+    """Of a mean, from the sum and the sum of squares; infinite where the mean is."""
+    with np.errstate(invalid="ignore"):
+        variance = np.maximum(second / count - (first / count) ** 2, 0) * count / max(count - 1, 1)
+    return np.where(np.isfinite(first), np.sqrt(variance / count), np.inf)
 
 
 class _Sums:
@@ -133,32 +153,29 @@ class _Sums:
     def add(self, sums: tuple[Any, ...]) -> None:
         count, first, second, per_step, average, average_second = (np.asarray(part) for part in sums)
         self.count += int(count)
-        self.first += first
-        self.second += second
-        self.per_step += per_step
-        self.average += float(average)
-        self.average_second += float(average_second)
+        with np.errstate(over="ignore"):
+            self.first += first
+            self.second += second
+            self.per_step += per_step
+            self.average += float(average)
+            self.average_second += float(average_second)
 
     @property
     def largest_stderr(self) -> float:
-        return float(np.max(_stderr(self.first, self.second, self.count)))
+        """Of the members whose gap is finite: an infinite one is known well enough."""
+        stderr = standard_error(self.first, self.second, self.count)
+        return float(np.max(stderr, where=np.isfinite(stderr), initial=0.0))
 
     def estimate(self, value: np.ndarray) -> GapEstimate:
         return GapEstimate(
             mean=self.first / self.count,
-            stderr=_stderr(self.first, self.second, self.count),
+            stderr=standard_error(self.first, self.second, self.count),
             per_step=self.per_step / self.count,
             value=value,
             average=self.average / self.count,
-            average_stderr=float(_stderr(self.average, self.average_second, self.count)),
+            average_stderr=float(standard_error(self.average, self.average_second, self.count)),
             num_rollouts=self.count,
         )
-
-
-def _stderr(first: Any, second: Any, count: int) -> Any:
-    with np.errstate(invalid="ignore"):
-        variance = np.maximum(second / count - (first / count) ** 2, 0) * count / max(count - 1, 1)
-    return np.where(np.isfinite(first), np.sqrt(variance / count), np.inf)
 
 
 def _blocks(size: int) -> Iterator[int]:

@@ -27,6 +27,7 @@ from lqgap.simulators import Finite
 from lqgap.systems import LQG, Optimum, closed_loop_matrix, predictor_matrix, solve
 
 MAX_LENGTH = 2_000
+MAX_ORDER = 400  # of the clipped policy as a linear controller, whose cost is a Lyapunov equation
 
 
 class MemoryPlan(eqx.Module):
@@ -59,13 +60,24 @@ def plan_memory(members: Any, *, tolerance: Any = 1e-3) -> MemoryPlan:
             f"{int(np.argmax(errors[:, -1]))} forgets too slowly"
         )
     length = int(np.argmax(enough)) + 1
+    order = length * (members.systems.num_inputs + members.systems.num_outputs)
+    if order > MAX_ORDER:
+        raise NotConvergedError(
+            f"a memory of {length} steps is needed, too long to price (a controller with {order} states): "
+            f"allow a larger tolerance, or use a filter, whose memory does not end"
+        )
     prices = _prices(members.systems, length)
     return MemoryPlan(length=length, error=errors[:, length - 1], price=np.asarray(prices))
 
 
 def _errors(optima: Optimum, systems: LQG) -> np.ndarray:
     """The error of every member for lengths 1..MAX_LENGTH."""
-    return np.asarray(jax.jit(jax.vmap(_errors_of))(optima, systems))
+    return np.asarray(_map_errors(optima, systems))
+
+
+@jax.jit
+def _map_errors(optima: Optimum, systems: LQG) -> Array:
+    return jax.vmap(_errors_of)(optima, systems)
 
 
 def _errors_of(optimum: Optimum, plant: LQG) -> Array:

@@ -10,6 +10,7 @@ from jaxtyping import Array
 from lqgap.errors import InvalidArgumentError
 from lqgap.linalg.arguments import read_count
 from lqgap.policies import AbstractPolicy
+from lqgap.policies.policy import require_policy
 from lqgap.simulators import Finite
 from lqgap.systems import LQG
 
@@ -19,8 +20,7 @@ MAX_HORIZON = 10_000_000
 
 def read_horizon(policy: Any, horizon: Any) -> int:
     """The last step of an evaluation, if the policy was made for it."""
-    if not isinstance(policy, AbstractPolicy):
-        raise InvalidArgumentError(f"policy is a {type(policy).__name__}, expected an lqgap policy")
+    require_policy("policy", policy)
     horizon = read_count("horizon", horizon, least=0, most=MAX_HORIZON)
     if policy.horizon is not None and horizon > policy.horizon:
         raise InvalidArgumentError(

@@ -17,14 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from lqgap.evaluation.gap import MAX_ROLLOUTS, block_size, draw_normals
+from lqgap.evaluation.gap import MAX_ROLLOUTS, block_size, draw_normals, standard_error
 from lqgap.evaluation.progress import track
 from lqgap.evaluation.reading import read_horizon, read_systems, rollout_keys
 from lqgap.evaluation.yardstick import Yardstick, excess
 from lqgap.linalg import quadratic
-from lqgap.linalg.arguments import read_count
+from lqgap.linalg.arguments import read_count, read_key
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, read_limits
+from lqgap.simulators.finite import solve_members
 from lqgap.systems import LQG, Belief, bias_matrix, correct, predict, prior, require_converged, solve
 
 
@@ -49,27 +50,31 @@ def regret(
     num_rollouts: Any = 256,
     limits: Any = None,
 ) -> RegretEstimate:
-    """Estimate the regret of steps 0..horizon; arguments as in `gap`."""
-    horizon = read_horizon(policy, horizon)
+    """Estimate the regret of steps 0..horizon, in double precision.
+
+    Args:
+        members: a finite class, a batched LQG, or one LQG.
+        num_rollouts: how many for each member.
+        limits: (low, high), numbers or vectors: plants receive inputs clipped to them.
+    """
+    horizon, key = read_horizon(policy, horizon), read_key(key)
     systems = read_systems(policy, members)
     count = read_count("num_rollouts", num_rollouts, least=2, most=MAX_ROLLOUTS)
     allowed = read_limits(limits, num_inputs=policy.num_inputs)
-    optima = jax.jit(jax.vmap(solve))(systems)
-    require_converged(optima, systems)
+    require_converged(solve_members(systems), systems)
     steady = _steady(systems, horizon)
     block = block_size(len(systems.A), horizon, systems.num_outputs, count)
-    totals, per_step, last = [], np.zeros(1), np.zeros(1)
+    sums = [np.zeros(1)] * 4
     with track("regret", total=count) as advance:
         for first in range(0, count, block):
-            indices = jnp.arange(first, min(first + block, count))
-            total, steps, ends = _block(policy, steady, allowed, key, indices)
-            totals.append(np.asarray(total))
-            per_step, last = per_step + np.asarray(steps), last + np.asarray(ends)
-            advance(len(indices))
-    samples = np.concatenate(totals, axis=1)
+            indices = jnp.arange(first, first + block)
+            added = _block(policy, steady, allowed, key, indices, indices < count)
+            sums = [old + np.asarray(new) for old, new in zip(sums, added, strict=True)]
+            advance(min(block, count - first))
+    total, squares, per_step, last = sums
     return RegretEstimate(
-        mean=samples.mean(axis=1),
-        stderr=samples.std(axis=1, ddof=1) / np.sqrt(count),
+        mean=total / count,
+        stderr=standard_error(total, squares, count),
         per_step=per_step / count,
         first=np.asarray(steady.first),
         last=last / count,
@@ -131,19 +136,26 @@ def _steady_of(plant: LQG, horizon: int) -> _Steady:
 
 @eqx.filter_jit
 def _block(
-    policy: AbstractPolicy, steady: _Steady, limits: Limits, key: Array, indices: Array
-) -> tuple[Array, Array, Array]:
-    """Regrets of a block of rollouts, sums of their excess at every step and of their last bias."""
+    policy: AbstractPolicy, steady: _Steady, limits: Limits, key: Array, indices: Array, counted: Array
+) -> tuple[Array, ...]:
+    """Sums over a block of rollouts: of regrets, their squares, the excess at every step, last biases."""
     keys_noise, keys_policy = rollout_keys(key, indices)
     num_steps = steady.measure.K.shape[1]
     normals = jax.vmap(lambda k: draw_normals(k, num_steps=num_steps, like=steady.measure))(keys_noise)
 
-    def of_member(member: _Steady) -> tuple[Array, Array, Array]:
+    def of_member(member: _Steady) -> tuple[Array, ...]:
         run = jax.vmap(lambda normal, k: excess(policy, member.measure, normal, k, limits))(
             normals, keys_policy
         )
         last = jax.vmap(lambda mu: quadratic(mu, member.P))(run.predicted) + member.last_noise
         total = member.first - last + jnp.sum(run.per_step, axis=1) + member.transient
-        return total, jnp.sum(run.per_step, axis=0), jnp.sum(last)
+        total = jnp.where(jnp.isfinite(total), total, jnp.inf)  # a loop that diverged: inf - inf
+        steps = jnp.where(jnp.isnan(run.per_step), jnp.inf, run.per_step)
+        return (
+            jnp.sum(jnp.where(counted, total, 0)),
+            jnp.sum(jnp.where(counted, total**2, 0)),
+            jnp.sum(jnp.where(counted[:, None], steps, 0), axis=0),
+            jnp.sum(jnp.where(counted, last, 0)),
+        )
 
     return jax.vmap(of_member)(steady)

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from lqgap.evaluation.noise import standard_normal
 from lqgap.evaluation.reading import cast, read_horizon, read_precision, require_fit
 from lqgap.linalg import quadratic, sqrt_psd
+from lqgap.linalg.arguments import read_key
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, read_limits
 from lqgap.systems import LQG
@@ -45,7 +46,7 @@ def rollout(
         limits: (low, high), numbers or vectors: the plant receives inputs clipped to them.
     """
     require_single(plant)
-    horizon = read_horizon(policy, horizon)
+    horizon, key = read_horizon(policy, horizon), read_key(key)
     require_fit(policy, plant)
     dtype = read_precision(precision)
     allowed = read_limits(limits, num_inputs=policy.num_inputs)

@@ -47,7 +47,7 @@ def find_stabilizer(members: Any) -> LinearDynamic:
     for _ in range(MAX_ROUNDS):
         if worst < STABLE or room < 1e-5:
             break
-        discount = (1 - room) / worst
+        discount = jnp.asarray((1 - room) / worst)
         candidate = _minimise(lambda c, d=discount: _energy(c, systems, d), controller)
         if (radius := _radius(candidate, systems)) < worst - 1e-7:
             controller, worst = candidate, radius
@@ -108,7 +108,7 @@ def _minimise(
 
 @eqx.filter_jit
 @eqx.filter_value_and_grad
-def _energy(controller: LinearDynamic, systems: LQG, discount: float) -> Array:
+def _energy(controller: LinearDynamic, systems: LQG, discount: Array) -> Array:
     """A soft maximum over members of the log energy of the discounted loop's impulse response."""
 
     def of_member(plant: LQG) -> Array:

@@ -117,6 +117,15 @@ def read_positive(name: str, value: Any) -> Any:
     return float(number)
 
 
+def read_key(key: Any) -> Array:
+    """A key of JAX's random numbers."""
+    is_key = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)
+    if not is_key or key.shape != ():
+        shown = f"an array of shape {key.shape}" if isinstance(key, jax.Array) else _show(key)
+        raise InvalidArgumentError(f"key is {shown}, expected one key, as jax.random.key(0) makes")
+    return key
+
+
 def read_record(
     y: MatrixLike, u: MatrixLike, *, num_outputs: int, num_inputs: int
 ) -> tuple[Float[Array, "time output"], Float[Array, "time input"]]:

@@ -50,7 +50,10 @@ def inverse_sqrt_psd(X: Float[Array, "n n"]) -> Float[Array, "n n"]:
 def _sqrt_psd_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     (X,), (dX,) = primals, tangents
     roots, vectors = _roots(X)
-    change = (vectors.T @ dX @ vectors) / (roots[:, None] + roots[None, :])
+    sums = roots[:, None] + roots[None, :]
+    # Where X is singular, only directions that keep it so have a derivative: it is zero there.
+    safe = jnp.where(sums > 0, sums, 1)
+    change = jnp.where(sums > 0, (vectors.T @ dX @ vectors) / safe, 0)
     return sqrt_psd(X), vectors @ change @ vectors.T
 
 

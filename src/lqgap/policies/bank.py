@@ -58,6 +58,7 @@ class ModelBank(AbstractPolicy):
     log_prior: Float[Array, " member"]
     log_temperature: Float[Array, ""]
     mode: str = eqx.field(static=True)
+    last_step: int | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -87,7 +88,7 @@ class ModelBank(AbstractPolicy):
                 "some member has no optimal controller: solve them one by one (lqgap.solve says why), or "
                 "prune the class (lqgap.check_assumptions)"
             )
-        self.mode = mode
+        self.mode, self.last_step = mode, horizon
         self.shaping = jnp.zeros_like(self.A)
         self.log_prior = jnp.zeros_like(self.A[:, 0, 0])
         self.log_temperature = jnp.zeros_like(self.A[0, 0, 0])
@@ -104,9 +105,8 @@ class ModelBank(AbstractPolicy):
 
     @property
     def horizon(self) -> int | None:
-        """The last step it is made for, if its gains or filters are those of a horizon."""
-        longest = max(self.K.shape[0], self.L.shape[0])
-        return None if longest == 1 else longest - 1
+        """The last step it is made for, if its gains are those of a horizon."""
+        return self.last_step
 
     def trainable(self) -> Any:
         """Shaping, prior and temperature; the models and their filters stay."""

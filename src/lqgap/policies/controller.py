@@ -15,8 +15,9 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from lqgap.errors import InvalidArgumentError, NotConvergedError
+from lqgap.linalg.arguments import read_key
 from lqgap.policies.limits import Limits, read_limits
-from lqgap.policies.policy import AbstractPolicy, Memory
+from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
 
 
 class Controller:
@@ -37,15 +38,14 @@ class Controller:
         nan_is_lost: bool = False,
         key: PRNGKeyArray | None = None,
     ):
-        if not isinstance(policy, AbstractPolicy):
-            raise InvalidArgumentError(f"policy is a {type(policy).__name__}, expected an lqgap policy")
-        self.policy = policy
+        self.policy = require_policy("policy", policy)
+        self._key = jax.random.key(0) if key is None else read_key(key)
         self.nan_is_lost = nan_is_lost
         self._lost = np.full(policy.num_outputs, np.nan)
         self._last_step = np.inf if policy.horizon is None else policy.horizon
-        self.reset(key=key)
+        self._start(self._key)
         allowed = read_limits(limits, num_inputs=policy.num_inputs)
-        self._step = _compile(policy, allowed, self._leaves, self._lost, self._u_last)
+        self._step = _compile(policy, allowed, policy.init(self._key), self._lost)
 
     @property
     def u_last(self) -> np.ndarray:
@@ -53,8 +53,12 @@ class Controller:
         return self._u_last.copy()
 
     def reset(self, *, key: PRNGKeyArray | None = None) -> None:
-        """Forget everything, as before the first observation."""
-        self._leaves = _flatten(self.policy.init(jax.random.key(0) if key is None else key))
+        """Forget everything, as before the first observation; without a key, with new chance."""
+        self._key = jax.random.split(self._key)[0] if key is None else read_key(key)
+        self._start(self._key)
+
+    def _start(self, key: PRNGKeyArray) -> None:
+        self._leaves = _flatten(self.policy.init(key))
         self._u_last = np.zeros(self.policy.num_inputs)
         self._time = 0
 
@@ -82,11 +86,16 @@ class Controller:
         self._leaves, self._u_last, self._time = leaves, u, self._time + 1
         return u.copy()
 
+    def __reduce__(self) -> Any:
+        """Compiled code cannot be copied or pickled."""
+        raise TypeError("a Controller cannot be pickled or copied: keep its policy, and make a new one of it")
+
     def _read(self, name: str, value: Any, size: int, nan_allowed: bool) -> np.ndarray:
-        try:
-            vector = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidArgumentError(f"{name} is {value!r}, expected {size} numbers") from None
+        # A masked entry is a lost one.
+        array = np.asarray(np.ma.filled(value, np.nan) if isinstance(value, np.ma.MaskedArray) else value)
+        if array.dtype.kind not in "iuf":
+            raise InvalidArgumentError(f"{name} is {value!r}, expected {size} numbers")
+        vector = array.astype(np.float64)
         if vector.ndim == 0 and size == 1:
             vector = vector[None]
         if vector.shape != (size,):
@@ -99,20 +108,17 @@ class Controller:
         return vector
 
 
-def _compile(
-    policy: AbstractPolicy, limits: Limits, leaves: list[Array], y: np.ndarray, u_last: np.ndarray
-) -> Any:
+def _compile(policy: AbstractPolicy, limits: Limits, memory: Memory, y: np.ndarray) -> Any:
     """The step, compiled ahead of time with the policy's own arrays as constants.
 
     The memory goes in and out as a list of plain arrays: rebuilding its types would take most of the time.
     """
-    template = jax.eval_shape(policy.init, jax.random.key(0))
 
     def step(leaves: list[Array], y: Array, u_last: Array) -> tuple[list[Array], Array]:
-        memory, u = policy.step(_unflatten(template, leaves), y, u_last)
-        return _flatten(memory), limits.clip(u)
+        new_memory, u = policy.step(_unflatten(memory, leaves), y, u_last)
+        return _flatten(new_memory), limits.clip(u)
 
-    return jax.jit(step).lower(leaves, y, u_last).compile()
+    return jax.jit(step).lower(_flatten(memory), y, np.zeros(policy.num_inputs)).compile()
 
 
 def _flatten(memory: Memory) -> list[Array]:
@@ -122,7 +128,7 @@ def _flatten(memory: Memory) -> list[Array]:
 def _unflatten(template: Memory, leaves: list[Array]) -> Memory:
     shapes, structure = jax.tree.flatten(template)
     typed = [
-        jax.random.wrap_key_data(leaf) if _is_key(shape) else leaf
+        jax.random.wrap_key_data(leaf, impl=jax.random.key_impl(shape)) if _is_key(shape) else leaf
         for leaf, shape in zip(leaves, shapes, strict=True)
     ]
     return jax.tree.unflatten(structure, typed)

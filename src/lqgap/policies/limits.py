@@ -26,7 +26,7 @@ def read_limits(limits: Any, *, num_inputs: int) -> Limits:
     if limits is None:
         limits = (-np.inf, np.inf)
     try:
-        low, high = (np.broadcast_to(np.asarray(limit, dtype=float), (num_inputs,)) for limit in limits)
+        low, high = (np.broadcast_to(_numbers(limit), (num_inputs,)) for limit in limits)
     except (TypeError, ValueError):
         raise InvalidArgumentError(
             f"limits is {limits!r}, expected (low, high), each a number or {num_inputs} numbers"
@@ -34,3 +34,10 @@ def read_limits(limits: Any, *, num_inputs: int) -> Limits:
     if not np.all(low <= high):
         raise InvalidArgumentError(f"limits is {limits!r}: a lower limit is not below the upper one")
     return Limits(low=jnp.asarray(low), high=jnp.asarray(high))
+
+
+def _numbers(limit: Any) -> np.ndarray:
+    array = np.asarray(limit)
+    if array.dtype.kind not in "iuf":
+        raise TypeError
+    return array.astype(float)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.errors import InvalidArgumentError
 from lqgap.linalg.arguments import ArrayLike, is_concrete, read_array
-from lqgap.policies.policy import AbstractPolicy, Memory
+from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
 
 
 class MixtureMemory(eqx.Module):
@@ -28,7 +28,11 @@ class Mixture(AbstractPolicy):
     log_weights: Float[Array, " policy"]
 
     def __init__(self, policies: Sequence[AbstractPolicy], weights: ArrayLike | None = None):
-        self.policies = tuple(policies)
+        if not isinstance(policies, Sequence):
+            raise InvalidArgumentError(
+                f"policies is a {type(policies).__name__}, expected a list of policies"
+            )
+        self.policies = tuple(require_policy(f"policies[{i}]", policy) for i, policy in enumerate(policies))
         if not self.policies:
             raise InvalidArgumentError("policies is empty, expected at least one")
         sizes = [(policy.num_inputs, policy.num_outputs) for policy in self.policies]
@@ -42,7 +46,8 @@ class Mixture(AbstractPolicy):
             )
         if is_concrete(weights) and not (np.all(weights >= 0) and np.sum(weights) > 0):
             raise InvalidArgumentError(f"weights is {weights.tolist()}, expected probabilities")
-        self.log_weights = jnp.log(weights / jnp.sum(weights))
+        relative = weights / jnp.max(weights)
+        self.log_weights = jnp.log(relative / jnp.sum(relative))
 
     @property
     def num_inputs(self) -> int:

@@ -15,6 +15,8 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from lqgap.errors import InvalidArgumentError
+
 Memory = Any  # a pytree of arrays, of fixed shapes
 
 
@@ -49,6 +51,13 @@ class AbstractPolicy(eqx.Module):
     def trainable(self) -> Any:
         """A tree of truth values like the policy: which of its arrays training may change."""
         return jax.tree.map(eqx.is_inexact_array, self)
+
+
+def require_policy(name: str, policy: Any) -> AbstractPolicy:
+    """The argument, if it is a policy."""
+    if not isinstance(policy, AbstractPolicy):
+        raise InvalidArgumentError(f"{name} is a {type(policy).__name__}, expected an lqgap policy")
+    return policy
 
 
 class AbstractLinearPolicy(AbstractPolicy):

@@ -17,9 +17,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from lqgap.errors import InvalidArgumentError
 from lqgap.linalg.arguments import read_count, read_positive
 from lqgap.policies.bank import BankMemory, ModelBank
-from lqgap.policies.policy import AbstractPolicy, Memory
+from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
 
 
 class ProbeMemory(eqx.Module):
@@ -39,7 +40,7 @@ class RandomProbe(AbstractPolicy):
 
     def __init__(self, steps: Any, then: AbstractPolicy, *, scale: Any = 1.0):
         self.steps = read_count("steps", steps, least=0, most=1_000_000)
-        self.then = then
+        self.then = require_policy("then", then)
         self.scale = jnp.asarray(read_positive("scale", scale), dtype=jnp.float64)
 
     @property
@@ -56,6 +57,11 @@ class RandomProbe(AbstractPolicy):
     def horizon(self) -> int | None:
         """That of the policy that takes over."""
         return self.then.horizon
+
+    def trainable(self) -> Any:
+        """What is trainable in the policy that takes over."""
+        nothing = jax.tree.map(lambda _: False, self)
+        return eqx.tree_at(lambda p: p.then, nothing, self.then.trainable())
 
     def init(self, key: PRNGKeyArray) -> ProbeMemory:
         """Before the first observation."""
@@ -80,6 +86,8 @@ class ProbingBank(AbstractPolicy):
     output_scale: Float[Array, " output"]
 
     def __init__(self, bank: ModelBank, *, width: Any = 16, key: PRNGKeyArray):
+        if not isinstance(bank, ModelBank) or bank.mode != "mixture":
+            raise InvalidArgumentError("bank must be a ModelBank with mode 'mixture', from which it deviates")
         self.bank = bank
         members, inputs, outputs = len(bank.A), bank.num_inputs, bank.num_outputs
         network = eqx.nn.MLP(

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies.linear import LinearDynamic, LinearMemory
-from lqgap.policies.policy import AbstractPolicy, Memory
+from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
 
 
 class StabilizedMemory(eqx.Module):
@@ -29,7 +29,9 @@ class Stabilized(AbstractPolicy):
     outer: AbstractPolicy
 
     def __init__(self, inner: LinearDynamic, outer: AbstractPolicy):
-        self.inner, self.outer = inner, outer
+        if not isinstance(inner, LinearDynamic):
+            raise InvalidArgumentError(f"inner is a {type(inner).__name__}, expected a LinearDynamic policy")
+        self.inner, self.outer = inner, require_policy("outer", outer)
         sizes = [(policy.num_inputs, policy.num_outputs) for policy in (inner, outer)]
         if sizes[0] != sizes[1]:
             raise InvalidArgumentError(

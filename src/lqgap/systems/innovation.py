@@ -5,14 +5,18 @@ With e ~ N(0, S) and s the components seen, the lost ones are filled by their co
     e_lost = S_{lost,s} S_{s,s}^-1 e_s ,      log p = -1/2 [ e_s' S_{s,s}^-1 e_s + log det 2 pi S_{s,s} ] ,
 
 so that a filter may go on with its gain: L e is then exactly the correction by the components seen.
-The factorisation is unrolled over the few outputs: in a batch over members and rollouts every operation
-is elementwise, many times faster than a call of LAPACK for each matrix.
+For few outputs the factorisation is unrolled: in a batch over members and rollouts every operation is then
+elementwise, many times faster than a call of LAPACK for each matrix.
 """
 
 import math
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from lqgap.linalg.psd import log_det_psd, solve_psd
+
+MAX_UNROLLED = 4  # outputs: compiling more takes longer than it saves
 
 
 def fill_lost(
@@ -22,13 +26,20 @@ def fill_lost(
     seen = ~jnp.isnan(innovation)
     known = jnp.where(seen, innovation, 0)
     masked = jnp.where(seen[:, None] & seen[None, :], S, jnp.eye(len(S), dtype=S.dtype))
-    precision_times, log_density = _solve(masked, known)
+    solve = _solve_unrolled if len(S) <= MAX_UNROLLED else _solve
+    precision_times, log_density = solve(masked, known)
     log_density = log_density - 0.5 * jnp.sum(seen).astype(S.dtype) * math.log(2 * math.pi)
     return jnp.where(seen, innovation, S @ precision_times), log_density
 
 
 def _solve(S: Array, e: Array) -> tuple[Array, Array]:
-    """S^-1 e and -1/2 (e' S^-1 e + log det S), by S = G D G' with unit triangular G and diagonal D."""
+    """S^-1 e and -1/2 (e' S^-1 e + log det S)."""
+    solution = solve_psd(S, e)
+    return solution, -0.5 * (e @ solution + log_det_psd(S))
+
+
+def _solve_unrolled(S: Array, e: Array) -> tuple[Array, Array]:
+    """The same by S = G D G' with unit triangular G and diagonal D."""
     size = len(S)
     factor = [[S[i, j] for j in range(size)] for i in range(size)]
     pivots, forward = [], [e[i] for i in range(size)]

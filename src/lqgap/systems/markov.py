@@ -4,6 +4,7 @@ of the plant:       C A^k B                      (y is what past inputs made of 
 of its predictor:   C Abar^k B  and  C Abar^k F   (yhat is what past inputs and outputs tell)
 """
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -33,6 +34,7 @@ def predictor_markov_parameters(
     )
 
 
+@partial(jax.jit, static_argnames="length")
 def _impulse_response(C: Array, A: Array, B: Array, length: int) -> Array:
     def step(state: Array, _: None) -> tuple[Array, Array]:
         return A @ state, C @ state
