@@ -24,6 +24,7 @@ def test_the_estimate_agrees_with_the_exact_gap(seed):
     assert np.all(estimate.stderr > 0)
     np.testing.assert_allclose(estimate.per_step.sum(axis=1), estimate.mean, rtol=1e-12)
     np.testing.assert_allclose(estimate.average, estimate.mean.mean(), rtol=1e-12)
+    assert estimate.worst_stderr == estimate.stderr[estimate.argworst]
     assert (estimate.worst, estimate.argworst) == (estimate.mean.max(), int(np.argmax(estimate.mean)))
 
 

@@ -54,7 +54,7 @@ class GapEstimate(eqx.Module):
         return float(np.max(self.mean))
 
     @property
-    def worststandard_error(self) -> float:
+    def worst_stderr(self) -> float:
         """The standard error of the largest gap."""
         return float(self.stderr[self.argworst])
 
