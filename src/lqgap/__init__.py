@@ -19,7 +19,7 @@ from lqgap.errors import (
 from lqgap.version import __version__
 
 if TYPE_CHECKING:
-    from lqgap import evaluation, interop, linalg, policies, simulators, systems
+    from lqgap import evaluation, interop, linalg, policies, simulators, systems, training
     from lqgap.evaluation import (
         exact_average_cost,
         exact_cost,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         stack,
         value_target,
     )
+    from lqgap.training import train_randomized, train_robust
 
 _LAZY = {
     "evaluation": "lqgap.evaluation",
@@ -51,6 +52,7 @@ _LAZY = {
     "policies": "lqgap.policies",
     "simulators": "lqgap.simulators",
     "systems": "lqgap.systems",
+    "training": "lqgap.training",
     "check_assumptions": "lqgap.simulators",
     "likelihood_set": "lqgap.simulators",
     "Controller": "lqgap.policies",
@@ -62,6 +64,8 @@ _LAZY = {
     "plan_memory": "lqgap.evaluation",
     "regret": "lqgap.evaluation",
     "rollout": "lqgap.evaluation",
+    "train_randomized": "lqgap.training",
+    "train_robust": "lqgap.training",
     "LQG": "lqgap.systems",
     "bias": "lqgap.systems",
     "log_likelihood": "lqgap.systems",
@@ -108,6 +112,9 @@ __all__ = [
     "solve_finite",
     "stack",
     "systems",
+    "train_randomized",
+    "train_robust",
+    "training",
     "value_target",
 ]
 

@@ -71,12 +71,19 @@ def excess(
     normals: Float[Array, "time output"],
     key: PRNGKeyArray,
     limits: Limits,
+    *,
+    fade: float = 1.0,
 ) -> Excess:
-    """The excess cost of a policy along one rollout, whose noise is made of standard normal numbers."""
+    """The excess cost of a policy along one rollout, whose noise is made of standard normal numbers.
+
+    Args:
+        fade: the share of a derivative that passes from a step to the one before it. Less than one forgets
+            what happened long ago, and keeps derivatives of loops that amplify small changes finite.
+    """
     A, B, C = measure.A, measure.B, measure.C
 
     def step(carry: tuple[Any, Array, Array], now: tuple[Array, ...]) -> tuple[Any, Array]:
-        memory, predicted, u_last = carry
+        memory, predicted, u_last = _fade(carry, fade)
         K, M, L, S_root, normal = now
         innovation = S_root @ normal
         memory, u = policy.step(memory, C @ predicted + innovation, u_last)
@@ -86,5 +93,19 @@ def excess(
 
     start = (policy.init(key), jnp.zeros_like(A[0]), jnp.zeros_like(B[0]))
     steps = (measure.K, measure.M, measure.L, measure.S_root, normals)
-    (_, predicted, _), per_step = jax.lax.scan(step, start, steps)
+    # Recomputed on the way back: less memory, and faster for it.
+    (_, predicted, _), per_step = jax.lax.scan(jax.checkpoint(step), start, steps)
     return Excess(per_step=per_step, predicted=predicted)
+
+
+def _fade(tree: Any, share: float) -> Any:
+    """The same values with fainter derivatives."""
+    if share == 1.0:
+        return tree
+
+    def fade(leaf: Any) -> Any:
+        return (
+            jax.lax.stop_gradient((1 - share) * leaf) + share * leaf if eqx.is_inexact_array(leaf) else leaf
+        )
+
+    return jax.tree.map(fade, tree)

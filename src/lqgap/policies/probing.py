@@ -1,13 +1,14 @@
 """Policies that deviate from what looks best in order to learn.
 
 `RandomProbe` plays random inputs for a while, then hands over. `ProbingBank` is a bank with a small network
-that may add to the bank's input, in proportion to how much the members disagree and to how much is unknown:
+that may lean towards some members, and add to the input in proportion to how much is unknown:
 
-    u = u_bank + spread * first + doubt * second ,
-    (first, second) = network(weights, u_bank, spread, y, u_last)
+    u = sum_i softmax(log posterior + tilt)_i u_i + doubt * probe ,
+    (tilt, probe) = network(posterior, mean and spread of the members' inputs u_i, y, u_last) ,
 
-with spread the posterior standard deviation of the members' inputs and doubt = 1 - sum of squared weights.
-Once the posterior has settled both vanish, and the bank is left alone.
+with doubt = 1 - sum of squared posterior weights, which vanishes once the posterior has settled. Leaning
+breaks ties: where two members want opposite inputs their mean is no input at all, and nothing would ever be
+learned.
 """
 
 from typing import Any
@@ -18,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.errors import InvalidArgumentError
-from lqgap.linalg.arguments import read_count, read_positive
+from lqgap.linalg.arguments import read_count, read_key, read_positive
 from lqgap.policies.bank import BankMemory, ModelBank
 from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
 
@@ -82,26 +83,28 @@ class ProbingBank(AbstractPolicy):
     """A bank with a small network that may deviate to probe; it starts as the bank alone."""
 
     bank: ModelBank
-    network: eqx.nn.MLP
+    hidden: eqx.nn.Linear
+    readout: eqx.nn.Linear
     output_scale: Float[Array, " output"]
+    input_scale: Float[Array, " input"]
 
     def __init__(self, bank: ModelBank, *, width: Any = 16, key: PRNGKeyArray):
         if not isinstance(bank, ModelBank) or bank.mode != "mixture":
             raise InvalidArgumentError("bank must be a ModelBank with mode 'mixture', from which it deviates")
         self.bank = bank
         members, inputs, outputs = len(bank.A), bank.num_inputs, bank.num_outputs
-        network = eqx.nn.MLP(
-            in_size=members + 3 * inputs + outputs,
-            out_size=2 * inputs,
-            width_size=read_count("width", width, least=1),
-            depth=1,
-            activation=jnp.tanh,
-            key=key,
+        width = read_count("width", width, least=1)
+        key_hidden, key_readout = jax.random.split(read_key(key))
+        self.hidden = eqx.nn.Linear(members + 3 * inputs + outputs, width, key=key_hidden)
+        readout = eqx.nn.Linear(width, members + inputs, key=key_readout)
+        self.readout = eqx.tree_at(
+            lambda layer: (layer.weight, layer.bias), readout, replace_fn=jnp.zeros_like
         )
-        last = lambda net: (net.layers[-1].weight, net.layers[-1].bias)  # noqa: E731
-        self.network = eqx.tree_at(last, network, replace_fn=jnp.zeros_like)
-        variance = jnp.mean(jnp.diagonal(bank.S[-1], axis1=-2, axis2=-1), axis=0)
-        self.output_scale = jnp.sqrt(variance)
+        # Typical sizes: of an innovation, and of the input that one innovation calls for.
+        S = bank.S[-1]
+        gain = bank.K[0] @ bank.L[-1]
+        self.output_scale = _root_mean(S)
+        self.input_scale = _root_mean(gain @ S @ jnp.swapaxes(gain, 1, 2))
 
     @property
     def num_inputs(self) -> int:
@@ -121,8 +124,9 @@ class ProbingBank(AbstractPolicy):
     def trainable(self) -> Any:
         """What is trainable in the bank, and the network."""
         nothing = jax.tree.map(lambda _: False, self)
-        network = jax.tree.map(eqx.is_inexact_array, self.network)
-        return eqx.tree_at(lambda p: (p.bank, p.network), nothing, (self.bank.trainable(), network))
+        network = jax.tree.map(eqx.is_inexact_array, (self.hidden, self.readout))
+        parts = (self.bank.trainable(), *network)
+        return eqx.tree_at(lambda p: (p.bank, p.hidden, p.readout), nothing, parts)
 
     def init(self, key: PRNGKeyArray) -> BankMemory:
         """Before the first observation."""
@@ -131,13 +135,20 @@ class ProbingBank(AbstractPolicy):
     def step(
         self, memory: BankMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
     ) -> tuple[BankMemory, Float[Array, " input"]]:
-        """The bank's input and a deviation."""
+        """The members' inputs, leaning towards some, and a probe."""
         memory, inputs = self.bank.propose(memory, y, u_last)
         weights = self.bank.weights(memory)
-        mean = weights @ inputs
+        wanted = inputs / self.input_scale[None, :]
+        mean = weights @ wanted
         # The tiny number keeps the derivative of the root finite where all members agree.
-        spread = jnp.sqrt(weights @ (inputs - mean[None, :]) ** 2 + 1e-12)
+        spread = jnp.sqrt(weights @ (wanted - mean[None, :]) ** 2 + 1e-12)
+        seen = jnp.where(jnp.isnan(y), 0, y) / self.output_scale
+        features = jnp.concatenate([weights, mean, spread, seen, u_last / self.input_scale])
+        tilt, probe = jnp.split(self.readout(jnp.tanh(self.hidden(features))), [len(weights)])
+        leaning = jax.nn.softmax(self.bank.log_posterior(memory) + tilt)
         doubt = 1 - weights @ weights
-        scaled = jnp.where(jnp.isnan(y), 0, y) / self.output_scale
-        first, second = jnp.split(self.network(jnp.concatenate([weights, mean, spread, scaled, u_last])), 2)
-        return memory, mean + spread * first + doubt * second
+        return memory, leaning @ inputs + doubt * self.input_scale * probe
+
+
+def _root_mean(covariances: Array) -> Array:
+    return jnp.sqrt(jnp.mean(jnp.diagonal(covariances, axis1=-2, axis2=-1), axis=0))

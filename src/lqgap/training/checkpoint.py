@@ -1,0 +1,74 @@
+"""Training that survives: its state in one file, replaced at once, and taken up again exactly.
+
+The arrays of the state lie in a safetensors file in the order of the tree; a fingerprint of everything that
+determines the run (policy, class, options, seed) says whether a file belongs to it. Nothing is unpickled.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from lqgap.errors import CorruptFileError, InvalidArgumentError
+
+
+def fingerprint(*parts: Any) -> str:
+    """A hash of arrays, keys and plain values."""
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves(parts):
+        if eqx.is_array(leaf):
+            array = np.asarray(_plain(leaf))
+            digest.update(f"{array.dtype}{array.shape}".encode())
+            digest.update(array.tobytes())
+        else:
+            digest.update(repr(leaf).encode())
+    return digest.hexdigest()
+
+
+def save_state(path: pathlib.Path, state: Any, *, owner: str, history: list[dict[str, float]]) -> None:
+    """Write the arrays of a state; a reader sees the old file or the new one, never half of one."""
+    leaves = jax.tree.leaves(state)
+    arrays = {str(i): np.asarray(_plain(leaf), order="C") for i, leaf in enumerate(leaves)}
+    metadata = {"lqgap": "training", "owner": owner, "history": json.dumps(history)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(safetensors.numpy.save(arrays, metadata))
+    os.replace(temporary, path)
+
+
+def load_state(path: pathlib.Path, like: Any, *, owner: str) -> tuple[Any, list[dict[str, float]]] | None:
+    """The state and history in a file, in the shape of another state; None if there is no file."""
+    if not path.exists():
+        return None
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except Exception as error:  # whatever a damaged file makes the reader raise
+        raise CorruptFileError(f"{path} is not a checkpoint that can be read: {error}") from None
+    if metadata.get("owner") != owner:
+        raise InvalidArgumentError(
+            f"{path} is the checkpoint of another training (policy, class, options or key differ): remove "
+            f"it, or give another folder"
+        )
+    leaves, structure = jax.tree.flatten(like)
+    restored = []
+    for i, leaf in enumerate(leaves):
+        array = arrays.get(str(i))
+        if array is None or array.shape != _plain(leaf).shape:
+            raise CorruptFileError(f"{path} lacks array {i} of the training's state")
+        restored.append(jnp.asarray(array, dtype=_plain(leaf).dtype))
+    return jax.tree.unflatten(structure, restored), json.loads(metadata["history"])
+
+
+def _plain(leaf: Any) -> Any:
+    is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jax.random.key_data(leaf) if is_key else leaf

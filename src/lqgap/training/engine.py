@@ -1,0 +1,231 @@
+"""The loop of both oracles: a policy descends, an adversary's weights ascend, the best so far is kept.
+
+    policy:     Adam on  sum_i q_i gap_i(policy)
+    adversary:  q_i <- q_i exp(rate (2 g_i - g_i before)) ,   g = gap / max gap      (robust; optimistic)
+                q fixed                                                             (randomised)
+
+At regular steps the latest policy and the average of recent ones are judged on noise that stays the same,
+by the largest gap (robust) or the mean one (randomised); the best one seen, the start included, is the
+result, so that training on never makes it worse. Updates that are not finite are undone, counted, and make
+later steps smaller.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int
+
+from lqgap.policies import AbstractPolicy
+from lqgap.training.objective import AbstractObjective
+from lqgap.training.options import TrainingOptions
+
+MEMORY = 0.95  # of the averages of gradients' sizes and of policies
+WEIGHT_MEMORY = 0.995  # of the average of the adversary's weights, which go round the saddle point
+SPIKE = 3.0  # a gradient larger than so many times the usual is shortened
+
+
+class TrainingState(eqx.Module):
+    """What one update hands to the next."""
+
+    parameters: Any
+    before: Any  # the parameters one update earlier, to go back to
+    average: Any
+    optimizer: Any
+    log_weights: Float[Array, " member"]
+    weights_sum: Float[Array, " member"]
+    last_gaps: Float[Array, " member"]
+    gradient_size: Float[Array, ""]
+    shrink: Float[Array, ""]
+    step: Int[Array, ""]
+    skipped: Int[Array, ""]
+    best: Any
+    best_score: Float[Array, ""]
+    best_weights: Float[Array, " member"]
+    since_best: Int[Array, ""]
+
+
+class Trainer(eqx.Module):
+    """Everything that does not change during training."""
+
+    objective: AbstractObjective
+    frozen: Any
+    sizes: Any
+    key_noise: Array
+    key_validation: Array
+    options: TrainingOptions = eqx.field(static=True)
+    is_robust: bool = eqx.field(static=True)
+
+    def policy(self, parameters: Any) -> AbstractPolicy:
+        """The policy with these parameters."""
+        return eqx.combine(parameters, self.frozen)
+
+    @property
+    def optimizer(self) -> optax.GradientTransformation:
+        """Adam with a rate that falls to a tenth."""
+        options = self.options
+        return optax.adam(optax.cosine_decay_schedule(options.learning_rate, options.steps, alpha=0.1))
+
+
+def make_trainer(
+    policy: AbstractPolicy,
+    objective: AbstractObjective,
+    key: Array,
+    *,
+    options: TrainingOptions,
+    is_robust: bool,
+) -> tuple[Trainer, Any]:
+    """The trainer, and the parameters it starts from."""
+    parameters, frozen = eqx.partition(policy, policy.trainable())
+    key_noise, key_validation = jax.random.split(key)
+    # Steps are relative to the size of an array at the start; what starts at zero counts as of size one.
+    sizes = jax.tree.map(_size, parameters)
+    return Trainer(objective, frozen, sizes, key_noise, key_validation, options, is_robust), parameters
+
+
+def start(trainer: Trainer, parameters: Any, weights: Float[Array, " member"]) -> TrainingState:
+    """The state before the first update."""
+    zeros = jnp.zeros_like(weights)
+    return TrainingState(
+        parameters=parameters,
+        before=parameters,
+        average=parameters,
+        optimizer=trainer.optimizer.init(parameters),
+        log_weights=jnp.log(weights),
+        weights_sum=zeros,
+        last_gaps=zeros,
+        gradient_size=jnp.zeros_like(weights[0]),
+        shrink=jnp.ones_like(weights[0]),
+        step=jnp.asarray(0),
+        skipped=jnp.asarray(0),
+        best=parameters,
+        best_score=jnp.full_like(weights[0], jnp.inf),
+        best_weights=weights,
+        since_best=jnp.asarray(0),
+    )
+
+
+@eqx.filter_jit
+def train_some(trainer: Trainer, state: TrainingState, num_updates: int) -> tuple[TrainingState, Array]:
+    """Several updates at once, and the gaps seen on the way."""
+
+    def update(state: TrainingState, _: None) -> tuple[TrainingState, Array]:
+        return _update(trainer, state)
+
+    return jax.lax.scan(update, state, length=num_updates)
+
+
+@eqx.filter_jit
+def validate(trainer: Trainer, state: TrainingState, weights: Array) -> tuple[TrainingState, Array]:
+    """Judge the latest policy and the average of recent ones; keep the better one if it is the best yet."""
+    options = trainer.options
+
+    def judge(parameters: Any) -> Array:
+        return trainer.objective.gaps(
+            trainer.policy(parameters), trainer.key_validation, options.validation_rollouts
+        )
+
+    gaps = jnp.stack([judge(state.parameters), judge(state.average)])
+    gaps = jnp.where(jnp.isfinite(gaps), gaps, jnp.inf)
+    scores = jnp.max(gaps, axis=1) if trainer.is_robust else gaps @ weights
+    better = jnp.argmin(scores)
+    candidate = jax.tree.map(lambda a, b: jnp.where(better == 0, a, b), state.parameters, state.average)
+    is_best = scores[better] < state.best_score
+    is_progress = scores[better] < state.best_score * (1 - options.tolerance)
+    average_weights = state.weights_sum / jnp.maximum(jnp.sum(state.weights_sum), 1e-30)
+    state = eqx.tree_at(
+        lambda s: (s.best, s.best_score, s.best_weights, s.since_best),
+        state,
+        (
+            jax.tree.map(lambda new, old: jnp.where(is_best, new, old), candidate, state.best),
+            jnp.where(is_best, scores[better], state.best_score),
+            jnp.where(is_best & (state.step > 0), average_weights, state.best_weights),
+            jnp.where(is_progress, 0, state.since_best + 1),
+        ),
+    )
+    return state, gaps[better]
+
+
+def run(
+    trainer: Trainer,
+    state: TrainingState,
+    weights: Float[Array, " member"],
+    *,
+    on_validation: Callable[[TrainingState, np.ndarray], None],
+) -> TrainingState:
+    """Train until nothing improves or the steps are used up."""
+    options = trainer.options
+    if int(state.step) == 0:
+        state, gaps = validate(trainer, state, weights)
+        on_validation(state, np.asarray(gaps))
+    while int(state.step) < options.steps and int(state.since_best) < options.patience:
+        count = min(options.validate_every, options.steps - int(state.step))
+        state, _ = train_some(trainer, state, count)
+        state, gaps = validate(trainer, state, weights)
+        on_validation(state, np.asarray(gaps))
+    return state
+
+
+def _update(trainer: Trainer, state: TrainingState) -> tuple[TrainingState, Array]:
+    options = trainer.options
+    weights = jax.nn.softmax(state.log_weights)
+    key = jax.random.fold_in(trainer.key_noise, state.step)
+
+    def loss(parameters: Any) -> tuple[Array, Array]:
+        count = options.rollouts_for(len(weights))
+        gaps = trainer.objective.gaps(trainer.policy(parameters), key, count)
+        return weights @ gaps, gaps
+
+    (_, gaps), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(state.parameters)
+    size = optax.tree.norm(gradient)
+    is_finite = jnp.isfinite(size) & jnp.all(jnp.isfinite(gaps))
+    parameters, optimizer, gradient_size = _descend(trainer, state, gradient, size)
+    relative = gaps / jnp.maximum(jnp.max(gaps), 1e-30)
+    ahead = jnp.where(state.step == 0, relative, 2 * relative - state.last_gaps)
+    log_weights = state.log_weights + (options.adversary_rate * ahead if trainer.is_robust else 0.0)
+    moved = TrainingState(
+        parameters=parameters,
+        before=state.parameters,
+        average=jax.tree.map(lambda a, p: MEMORY * a + (1 - MEMORY) * p, state.average, parameters),
+        optimizer=optimizer,
+        log_weights=log_weights - jax.nn.logsumexp(log_weights),
+        weights_sum=WEIGHT_MEMORY * state.weights_sum + weights,
+        last_gaps=relative,
+        gradient_size=gradient_size,
+        shrink=state.shrink,
+        step=state.step + 1,
+        skipped=state.skipped,
+        best=state.best,
+        best_score=state.best_score,
+        best_weights=state.best_weights,
+        since_best=state.since_best,
+    )
+    back = eqx.tree_at(
+        lambda s: (s.parameters, s.shrink, s.step, s.skipped),
+        state,
+        (state.before, 0.5 * state.shrink, state.step + 1, state.skipped + 1),
+    )
+    state = jax.tree.map(lambda new, old: jnp.where(is_finite, new, old), moved, back)
+    return state, jnp.where(is_finite, gaps, jnp.inf)
+
+
+def _descend(
+    trainer: Trainer, state: TrainingState, gradient: Any, size: Float[Array, ""]
+) -> tuple[Any, Any, Array]:
+    usual = jnp.where(state.gradient_size == 0, size, state.gradient_size)
+    shortened = jnp.minimum(1.0, SPIKE * usual / jnp.maximum(size, 1e-30))
+    gradient = jax.tree.map(lambda g, s: s * shortened * g, gradient, trainer.sizes)
+    updates, optimizer = trainer.optimizer.update(gradient, state.optimizer)
+    parameters = jax.tree.map(
+        lambda p, u, s: p + s * state.shrink * u, state.parameters, updates, trainer.sizes
+    )
+    return parameters, optimizer, MEMORY * usual + (1 - MEMORY) * jnp.minimum(size, SPIKE * usual)
+
+
+def _size(array: Array) -> Array:
+    root_mean_square = jnp.sqrt(jnp.mean(array**2))
+    return jnp.where(root_mean_square > 0, root_mean_square, 1.0).astype(array.dtype)

@@ -1,0 +1,125 @@
+"""The gaps of a policy on all members, as a function that can be differentiated.
+
+Linear policies have exact gaps (see `evaluation.exact`); for all others the gap identity is averaged over
+rollouts, through which derivatives pass. A mixture's gap is the weighted sum of its components' gaps, so
+that its weights have derivatives too.
+
+Gaps have long tails, and loops that adapt amplify small changes. Two measures keep derivatives useful
+without changing the gaps themselves: a rollout whose excess is more than a few times the mean has its
+derivative shortened in proportion, and from a step to the one before it a derivative passes only in part
+(`fade`).
+"""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from lqgap.evaluation.exact import exact_gap
+from lqgap.evaluation.gap import draw_normals, yardsticks
+from lqgap.evaluation.reading import cast, rollout_keys
+from lqgap.evaluation.yardstick import Yardstick, excess
+from lqgap.policies import AbstractLinearPolicy, AbstractPolicy, Mixture
+from lqgap.policies.limits import Limits
+from lqgap.systems import LQG
+
+TAIL = 3.0  # times the mean excess: derivatives of rollouts beyond it are shortened
+
+
+class AbstractObjective(eqx.Module):
+    """Gaps of a policy on every member of a class."""
+
+    @abc.abstractmethod
+    def component_gaps(
+        self, policy: AbstractPolicy, key: Array, num_rollouts: int
+    ) -> Float[Array, " member"]:
+        """The gaps of one policy that is not a mixture."""
+
+    def gaps(self, policy: AbstractPolicy, key: Array, num_rollouts: int) -> Float[Array, " member"]:
+        """The gaps of a policy."""
+        if not isinstance(policy, Mixture):
+            return self.component_gaps(policy, key, num_rollouts)
+        weights = jax.nn.softmax(policy.log_weights)
+        parts = [self.component_gaps(part, key, num_rollouts) for part in policy.policies]
+        return weights @ jnp.stack(parts)
+
+
+class ExactObjective(AbstractObjective):
+    """For linear policies: no chance."""
+
+    systems: LQG
+    horizon: int = eqx.field(static=True)
+
+    def component_gaps(
+        self,
+        policy: AbstractPolicy,
+        key: Array,  # noqa: ARG002
+        num_rollouts: int,  # noqa: ARG002
+    ) -> Float[Array, " member"]:
+        """The exact gaps."""
+        linear: Any = policy
+        return jax.vmap(lambda plant: exact_gap(linear, plant, horizon=self.horizon))(self.systems)
+
+
+class SampledObjective(AbstractObjective):
+    """For any policy: averages over rollouts, with the same noise for all members."""
+
+    measures: Yardstick
+    limits: Limits
+    fade: float = eqx.field(static=True, default=1.0)
+
+    def component_gaps(
+        self, policy: AbstractPolicy, key: Array, num_rollouts: int
+    ) -> Float[Array, " member"]:
+        """Average excess over rollouts."""
+        keys_noise, keys_policy = _share_among_devices(rollout_keys(key, jnp.arange(num_rollouts)))
+        num_steps = self.measures.K.shape[1]
+        normals = jax.vmap(lambda k: draw_normals(k, num_steps=num_steps, like=self.measures))(keys_noise)
+
+        def of_pair(measure: Yardstick, normal: Array, own: Array) -> Array:
+            return jnp.sum(excess(policy, measure, normal, own, self.limits, fade=self.fade).per_step)
+
+        def of_member(measure: Yardstick) -> Array:
+            totals = jax.vmap(lambda normal, own: of_pair(measure, normal, own))(normals, keys_policy)
+            return jnp.mean(shorten_tail(totals))
+
+        return jax.vmap(of_member)(self.measures)
+
+
+def make_objective(
+    policy: AbstractPolicy, systems: LQG, limits: Limits, *, horizon: int, dtype: type, fade: float
+) -> AbstractObjective:
+    """The exact objective where there is one."""
+    is_free = bool(np.all(np.isinf(limits.low)) and np.all(np.isinf(limits.high)))
+    parts = policy.policies if isinstance(policy, Mixture) else (policy,)
+    if is_free and all(isinstance(part, AbstractLinearPolicy) for part in parts):
+        return ExactObjective(systems, horizon)
+    return cast(SampledObjective(yardsticks(systems, horizon=horizon), limits, fade), dtype)
+
+
+def is_exact(objective: AbstractObjective) -> bool:
+    """Whether chance plays no part."""
+    return isinstance(objective, ExactObjective)
+
+
+def shorten_tail(totals: Float[Array, " rollout"]) -> Float[Array, " rollout"]:
+    """The same numbers; beyond a few times their mean, with derivatives shortened in proportion."""
+    bound = TAIL * jnp.mean(totals)
+    share = jax.lax.stop_gradient(jnp.minimum(1.0, bound / jnp.maximum(totals, 1e-30)))
+    return share * totals + jax.lax.stop_gradient((1 - share) * totals)
+
+
+def _share_among_devices(keys: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Spread rollouts over all devices of this machine, if there are several and they come out even."""
+    devices = jax.devices()
+    if len(devices) == 1 or len(keys[0]) % len(devices):
+        return keys
+    mesh = jax.sharding.Mesh(np.asarray(devices), ("rollout",))
+    spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("rollout"))
+    return jax.lax.with_sharding_constraint(keys[0], spread), jax.lax.with_sharding_constraint(
+        keys[1], spread
+    )

@@ -1,0 +1,73 @@
+"""What a user may choose about training; the defaults need no tuning on the built-in families."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from lqgap.errors import InvalidArgumentError
+from lqgap.evaluation.reading import read_precision
+from lqgap.linalg.arguments import read_count, read_positive
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """How long, how precisely, how fast.
+
+    Args:
+        steps: most updates (of each round, if the class grows).
+        num_rollouts: of every member in each update; if left out, 512 of all together, and 16 at least.
+        learning_rate: of Adam, relative to the size of what is trained.
+        adversary_rate: of the exponentiated gradient: how fast weight moves to members with large gaps.
+        validate_every: updates between two looks at the worst gap on noise that stays the same.
+        validation_rollouts: of every member at each look.
+        receipt_rollouts: of every member at the end, on fresh noise.
+        patience: looks without improvement after which training stops by itself.
+        tolerance: relative improvement that counts as one; and by how much a member found by the search over
+            a continuous family must be worse than the class to join it.
+        fade: the share of a derivative that passes from a step of a rollout to the one before it.
+        precision: "float32" or "float64", of the updates; what is reported is in double precision.
+        rounds: most rounds of search and training, for a continuous family.
+    """
+
+    steps: int = 300
+    num_rollouts: int | None = None
+    learning_rate: float = 0.1
+    adversary_rate: float = 0.2
+    validate_every: int = 20
+    validation_rollouts: int = 128
+    receipt_rollouts: int = 1024
+    patience: int = 5
+    tolerance: float = 0.01
+    fade: float = 0.7
+    precision: str = "float32"
+    rounds: int = 4
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("steps", 1),
+            ("validate_every", 1),
+            ("validation_rollouts", 2),
+            ("receipt_rollouts", 2),
+            ("patience", 1),
+            ("rounds", 1),
+        ):
+            read_count(name, getattr(self, name), least=least, most=10_000_000)
+        if self.num_rollouts is not None:
+            read_count("num_rollouts", self.num_rollouts, least=1, most=1_000_000)
+        for name in ("learning_rate", "adversary_rate", "tolerance", "fade"):
+            read_positive(name, getattr(self, name))
+        read_precision(self.precision)
+
+    def rollouts_for(self, num_members: int) -> int:
+        """Rollouts of every member in each update of a class of this size."""
+        return self.num_rollouts or max(16, 512 // num_members)
+
+
+def read_options(options: Any) -> TrainingOptions:
+    """Options, or the defaults for None."""
+    if options is None:
+        return TrainingOptions()
+    if not isinstance(options, TrainingOptions):
+        raise InvalidArgumentError(
+            f"options is a {type(options).__name__}, expected lqgap.training.TrainingOptions"
+        )
+    return options

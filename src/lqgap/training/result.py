@@ -1,0 +1,63 @@
+"""What training hands back: a policy with a receipt."""
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+
+from lqgap.evaluation import GapEstimate
+from lqgap.policies import AbstractPolicy
+from lqgap.simulators import Finite
+
+
+class TrainingResult(eqx.Module):
+    """The best policy seen, the adversary's mixture, and gaps on noise that training never saw."""
+
+    policy: AbstractPolicy
+    members: Finite  # of the class it was trained on, with those that the search added
+    weights: Float[np.ndarray, " member"]  # the adversary's mixture, or the given distribution
+    gaps: GapEstimate
+    history: tuple[dict[str, float], ...] = eqx.field(static=True)
+    num_skipped: int = eqx.field(static=True)  # updates that were not finite and were undone
+    is_converged: bool = eqx.field(static=True)  # stopped by itself, before the steps were used up
+
+    @property
+    def worst_gap(self) -> float:
+        """The largest gap over the members, on fresh noise."""
+        return self.gaps.worst
+
+    @property
+    def worst_interval(self) -> tuple[float, float]:
+        """An interval of two standard errors around the largest gap."""
+        return self.gaps.worst - 2 * self.gaps.worst_stderr, self.gaps.worst + 2 * self.gaps.worst_stderr
+
+    @property
+    def mean_gap(self) -> float:
+        """The mean gap under the mixture."""
+        return float(self.weights @ self.gaps.mean)
+
+    @property
+    def optimality(self) -> float:
+        """Worst less mean gap: zero at a saddle point, training's own estimate of what is left to gain."""
+        return self.worst_gap - self.mean_gap
+
+    def describe_worst(self) -> str:
+        """The parameters of the member with the largest gap."""
+        return self.members.describe(self.gaps.argworst)
+
+    def to_json(self) -> dict[str, Any]:
+        """The receipt as plain values."""
+        low, high = self.worst_interval
+        return {
+            "worst_gap": self.worst_gap,
+            "worst_interval": [low, high],
+            "worst_member": self.describe_worst(),
+            "mean_gap": self.mean_gap,
+            "average_gap": self.gaps.average,
+            "optimality": self.optimality,
+            "num_members": len(self.members),
+            "num_rollouts": self.gaps.num_rollouts,
+            "num_skipped": self.num_skipped,
+            "is_converged": self.is_converged,
+        }

@@ -1,0 +1,65 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from random_systems import random_plant
+
+import lqgap as lg
+from lqgap.policies import Stationary
+from lqgap.training.engine import make_trainer, run, start, train_some, validate
+from lqgap.training.objective import AbstractObjective, ExactObjective
+from lqgap.training.options import TrainingOptions
+
+PLANTS = [random_plant(0), random_plant(1)]
+OPTIONS = TrainingOptions(steps=40, validate_every=10, validation_rollouts=2, patience=99)
+
+
+def make(objective, *, is_robust=True, policy=None):
+    policy = policy or Stationary(PLANTS[0])
+    trainer, parameters = make_trainer(
+        policy, objective, jax.random.key(0), options=OPTIONS, is_robust=is_robust
+    )
+    return trainer, start(trainer, parameters, jnp.asarray([0.5, 0.5]))
+
+
+def test_training_lowers_the_worst_gap_and_never_ends_worse_than_it_was():
+    objective = ExactObjective(lg.stack(PLANTS), 12)
+    trainer, state = make(objective)
+    seen = []
+    state = run(trainer, state, jnp.asarray([0.5, 0.5]), on_validation=lambda s, g: seen.append((s, g.max())))
+    scores = [float(s.best_score) for s, _ in seen]
+    assert scores == sorted(scores, reverse=True)
+    before = max(float(lg.exact_gap(Stationary(PLANTS[0]), plant, horizon=12)) for plant in PLANTS)
+    after = max(float(lg.exact_gap(trainer.policy(state.best), plant, horizon=12)) for plant in PLANTS)
+    np.testing.assert_allclose(after, state.best_score, rtol=1e-9)
+    assert after < 0.9 * before
+
+
+def test_weight_moves_to_the_member_with_the_larger_gap_only_against_an_adversary():
+    objective = ExactObjective(lg.stack(PLANTS), 12)
+    for is_robust in (True, False):
+        trainer, state = make(objective, is_robust=is_robust)
+        state, gaps = train_some(trainer, state, 5)
+        larger = int(np.argmax(gaps[0]))
+        weight = float(jnp.exp(state.log_weights[larger]))
+        assert (weight > 0.51) == is_robust
+
+
+class Broken(AbstractObjective):
+    """Not finite once the parameters have moved."""
+
+    def component_gaps(self, policy, key, num_rollouts):  # noqa: ARG002
+        moved = jnp.sum(jnp.abs(policy.K - Stationary(PLANTS[0]).K))
+        return jnp.where(moved > 1e-3, jnp.nan, 1.0) * jnp.asarray([1.0, 2.0]) * (1 + jnp.sum(policy.K**2))
+
+
+def test_updates_that_are_not_finite_are_undone_counted_and_make_steps_smaller():
+    trainer, state = make(Broken())
+    state, _ = train_some(trainer, state, 12)
+    assert int(state.skipped) >= 5
+    assert float(state.shrink) < 0.1
+    state, gaps = validate(trainer, state, jnp.asarray([0.5, 0.5]))
+    assert np.isfinite(state.best_score) or not np.all(np.isfinite(gaps))
+    assert all(
+        np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(eqx.filter(state.parameters, eqx.is_array))
+    )

@@ -1,0 +1,66 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from random_systems import random_plant
+
+import lqgap as lg
+from lqgap.policies import LinearDynamic, Mixture, ModelBank, Stationary
+from lqgap.policies.limits import read_limits
+from lqgap.training.objective import SampledObjective, is_exact, make_objective, shorten_tail
+
+PLANTS = [random_plant(0), random_plant(1)]
+SYSTEMS = lg.stack(PLANTS)
+FREE = read_limits(None, num_inputs=2)
+
+
+def objective_for(policy, limits=FREE):
+    return make_objective(policy, SYSTEMS, limits, horizon=8, dtype=jnp.float64, fade=1.0)
+
+
+def test_linear_policies_have_exact_gaps_unless_inputs_are_limited():
+    policy = LinearDynamic([[0.3]], [[0.1, -0.2]], [[0.1], [0.2]], [[-0.1, 0.0], [0.0, 0.1]])
+    objective = objective_for(policy)
+    expected = [lg.exact_gap(policy, plant, horizon=8) for plant in PLANTS]
+    np.testing.assert_allclose(objective.gaps(policy, jax.random.key(0), 1), expected, rtol=1e-10)
+    assert not is_exact(objective_for(policy, read_limits((-1, 1), num_inputs=2)))
+
+
+def test_sampled_gaps_are_those_of_the_gap_meter():
+    bank = ModelBank(SYSTEMS, horizon=8)
+    key = jax.random.key(1)
+    estimate = lg.gap(bank, SYSTEMS, horizon=8, key=key, num_rollouts=32)
+    np.testing.assert_allclose(objective_for(bank).gaps(bank, key, 32), estimate.mean, rtol=1e-10)
+
+
+def test_a_mixture_has_the_mean_of_its_components_gaps():
+    parts = [Stationary(PLANTS[0]), Stationary(PLANTS[1])]
+    mixture = Mixture(parts, [0.25, 0.75])
+    objective = objective_for(mixture)
+    key = jax.random.key(0)
+    expected = 0.25 * objective.gaps(parts[0], key, 1) + 0.75 * objective.gaps(parts[1], key, 1)
+    np.testing.assert_allclose(objective.gaps(mixture, key, 1), expected, rtol=1e-12)
+
+
+def test_the_derivative_is_that_of_differences_when_nothing_fades_or_is_shortened(monkeypatch):
+    monkeypatch.setattr("lqgap.training.objective.TAIL", 1e9)
+    bank = ModelBank(SYSTEMS, horizon=8)
+    objective = objective_for(bank)
+
+    def mean_gap(log_temperature, own=objective):
+        policy = eqx.tree_at(lambda b: b.log_temperature, bank, log_temperature)
+        return jnp.mean(own.gaps(policy, jax.random.key(0), 16))
+
+    slope = jax.grad(mean_gap)(0.3)
+    np.testing.assert_allclose(slope, (mean_gap(0.3 + 1e-5) - mean_gap(0.3 - 1e-5)) / 2e-5, rtol=1e-6)
+    faded = SampledObjective(objective.measures, FREE, 0.5)
+    np.testing.assert_allclose(mean_gap(0.3, faded), mean_gap(0.3), rtol=1e-12)
+    assert abs(jax.grad(lambda t: mean_gap(t, faded))(0.3) - slope) > 1e-6 * abs(slope)
+
+
+def test_the_tail_keeps_its_values_and_loses_its_pull():
+    totals = jnp.asarray([1.0] * 9 + [91.0])
+    np.testing.assert_allclose(shorten_tail(totals), totals)
+    slopes = jax.jacobian(shorten_tail)(totals).sum(axis=0)
+    np.testing.assert_allclose(slopes[:9], 1)
+    np.testing.assert_allclose(slopes[9], 30 / 91)  # three times the mean of ten

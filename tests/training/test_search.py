@@ -1,0 +1,33 @@
+import jax
+import numpy as np
+import pytest
+
+import lqgap as lg
+from lqgap.policies import Stationary
+from lqgap.policies.limits import read_limits
+from lqgap.training import find_worst
+
+FREE = read_limits(None, num_inputs=1)
+
+
+def build(pole, gain):
+    return lg.LQG([[pole]], [[gain]], [[1.0]])
+
+
+@pytest.mark.parametrize("is_traceable", [True, False])
+def test_the_worst_member_of_a_box_is_found(is_traceable):
+    def build_plainly(pole, gain):
+        return build(float(pole), float(gain))
+
+    family = lg.simulators.ParameterBox(
+        build if is_traceable else build_plainly, {"pole": (0.5, 0.95), "gain": (0.5, 2.0)}
+    )
+    policy = Stationary(build(0.7, 1.0))
+    theta, gaps = find_worst(policy, family, jax.random.key(0), horizon=30, limits=FREE, num_rollouts=8)
+    everywhere = family.grid(15)
+    worst = max(
+        float(lg.exact_gap(policy, plant, horizon=30)) for plant in map(everywhere.__getitem__, range(225))
+    )
+    found = float(lg.exact_gap(policy, family.system(theta[0]), horizon=30))
+    assert found > (0.98 if is_traceable else 0.6) * worst
+    assert np.all(np.diff(gaps.mean) <= 0)
