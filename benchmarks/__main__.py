@@ -9,8 +9,9 @@ import lqgap
 from benchmarks.evaluation import rollouts
 from benchmarks.linalg import riccati
 from benchmarks.simulators import audit
+from benchmarks.training import oracles
 
-BENCHMARKS = (riccati, audit, rollouts)
+BENCHMARKS = (riccati, audit, rollouts, oracles)
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 

@@ -144,11 +144,11 @@ class ModelBank(AbstractPolicy):
         xhat, gained = jax.vmap(_correct, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
             self.A, self.B, self.C, L, S, memory.xhat, y, u_last
         )
-        shaped = xhat + jnp.einsum("kij,kj->ki", self.shaping, xhat)
+        gains = K + K @ self.shaping
         memory = BankMemory(
             xhat=xhat, log_likelihood=memory.log_likelihood + gained, time=now + 1, key=memory.key
         )
-        return memory, -jnp.einsum("kij,kj->ki", K, shaped)
+        return memory, -jnp.einsum("kij,kj->ki", gains, xhat)
 
     def log_posterior(self, memory: BankMemory) -> Float[Array, " member"]:
         """Log of the posterior weights, up to a constant."""
@@ -169,8 +169,8 @@ def _correct(
 
 
 def _at(stack: Array, time: Array) -> Array:
-    """The entry of this step; a stack of one serves all steps."""
-    return jax.lax.dynamic_index_in_dim(stack, time, keepdims=False)
+    """The entry of this step; a stack of one serves all steps, and is then known to the compiler."""
+    return stack[0] if len(stack) == 1 else jax.lax.dynamic_index_in_dim(stack, time, keepdims=False)
 
 
 @eqx.filter_jit

@@ -45,7 +45,8 @@ class Controller:
         self._last_step = np.inf if policy.horizon is None else policy.horizon
         self._start(self._key)
         allowed = read_limits(limits, num_inputs=policy.num_inputs)
-        self._step = _compile(policy, allowed, policy.init(self._key), self._lost)
+        self._step = _compile(policy, allowed, policy.init(self._key))
+        self._step(self._leaves, self._lost, self._applied)
 
     @property
     def u_last(self) -> np.ndarray:
@@ -60,6 +61,7 @@ class Controller:
     def _start(self, key: PRNGKeyArray) -> None:
         self._leaves = _flatten(self.policy.init(key))
         self._u_last = np.zeros(self.policy.num_inputs)
+        self._applied = jnp.asarray(self._u_last)
         self._time = 0
 
     def __call__(self, y: Any, *, applied: Any = None) -> np.ndarray:
@@ -77,13 +79,14 @@ class Controller:
         y = self._lost if y is None else self._read("y", y, len(self._lost), self.nan_is_lost)
         if applied is not None:
             self._u_last = self._read("applied", applied, len(self._u_last), False)
-        leaves, u = self._step(self._leaves, y, self._u_last)
-        u = np.array(u)
+            self._applied = jnp.asarray(self._u_last)
+        leaves, chosen = self._step(self._leaves, y, self._applied)
+        u = np.array(chosen)
         if not np.isfinite(u).all():
             raise NotConvergedError(
                 f"the input at step {self._time} is not finite: {u.tolist()}; the loop has diverged"
             )
-        self._leaves, self._u_last, self._time = leaves, u, self._time + 1
+        self._leaves, self._applied, self._u_last, self._time = leaves, chosen, u, self._time + 1
         return u.copy()
 
     def __reduce__(self) -> Any:
@@ -108,17 +111,18 @@ class Controller:
         return vector
 
 
-def _compile(policy: AbstractPolicy, limits: Limits, memory: Memory, y: np.ndarray) -> Any:
-    """The step, compiled ahead of time with the policy's own arrays as constants.
+def _compile(policy: AbstractPolicy, limits: Limits, memory: Memory) -> Any:
+    """The step, with the policy's own arrays as constants.
 
-    The memory goes in and out as a list of plain arrays: rebuilding its types would take most of the time.
+    The memory goes in and out as a list of plain arrays, and the input is handed on as it comes out:
+    rebuilding types and moving arrays would take most of the time.
     """
 
     def step(leaves: list[Array], y: Array, u_last: Array) -> tuple[list[Array], Array]:
         new_memory, u = policy.step(_unflatten(memory, leaves), y, u_last)
         return _flatten(new_memory), limits.clip(u)
 
-    return jax.jit(step).lower(_flatten(memory), y, np.zeros(policy.num_inputs)).compile()
+    return jax.jit(step)
 
 
 def _flatten(memory: Memory) -> list[Array]:
