@@ -78,6 +78,7 @@ def test_inputs_depend_on_what_the_plant_received_not_on_what_was_chosen(policy)
     assert np.any(np.asarray(u) != np.asarray(run(policy, y)[1])) == uses_inputs
 
 
+@pytest.mark.slow
 def test_single_precision_stays_single(policy):
     single = jax.tree.map(lambda x: x.astype(jnp.float32) if eqx.is_inexact_array(x) else x, policy)
     (memory, _), u = run(single, observations(), dtype=jnp.float32)

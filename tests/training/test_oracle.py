@@ -35,6 +35,7 @@ def test_the_exact_minimax_of_one_step_is_reached_within_two_per_cent():
     assert 0.98 < result.worst_gap / 0.1635 < 1.02  # the standard error is 0.0014 of it
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "policy",
     [
@@ -136,6 +137,7 @@ def test_bad_weights_are_named():
         train_robust(policy, "all", horizon=3, key=KEY)
 
 
+@pytest.mark.slow
 def test_limits_make_a_linear_policy_sampled():
     result = train_robust(
         Stationary(GOLDEN_PAIR[0]), GOLDEN_PAIR, horizon=8, key=KEY, options=SHORT, limits=(-0.5, 0.5)
