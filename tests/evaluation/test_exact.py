@@ -61,7 +61,7 @@ def test_an_unstable_mode_that_nothing_excites_costs_nothing():
         [[0.5, 0], [0, 3.0]], [[1.0], [0]], [[1.0, 1.0]], W=np.diag([1.0, 0]), S0=np.diag([1.0, 0])
     )
     costs = [lg.exact_cost(Zero(num_inputs=1, num_outputs=1), plant, horizon=1000, method=m) for m in METHODS]
-    np.testing.assert_allclose(costs, 1001 + 1001 * 4 / 3 - (4 / 3 - 1) / (1 - 0.25), rtol=1e-3)
+    np.testing.assert_allclose(costs, 1001 + 1001 * 4 / 3 - (4 / 3 - 1) / (1 - 0.25), rtol=1e-12)
 
 
 def test_a_small_gap_keeps_its_digits():

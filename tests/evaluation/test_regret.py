@@ -1,5 +1,3 @@
-import warnings
-
 import jax
 import numpy as np
 from random_systems import random_plant
@@ -31,13 +29,10 @@ def test_from_the_steady_state_there_is_no_transient():
     np.testing.assert_allclose(estimate.per_step, 0, atol=1e-18)
 
 
-def test_a_diverging_loop_has_an_infinite_regret_and_nothing_is_compiled_twice():
+def test_a_diverging_loop_has_an_infinite_regret():
     plant = lg.LQG([[0.9]], [[1.0]], [[1.0]])
     wild = LinearDynamic(Dc=[[50.0]])
     assert lg.regret(wild, plant, horizon=300, key=KEY, num_rollouts=8).mean == np.inf
-    with jax.log_compiles(), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        lg.regret(wild, plant, horizon=300, key=jax.random.key(1), num_rollouts=8)
 
 
 def test_costs_by_brute_force_give_the_same_regret():

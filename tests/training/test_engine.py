@@ -6,7 +6,7 @@ from random_systems import random_plant
 
 import lqgap as lg
 from lqgap.policies import Stationary
-from lqgap.training.engine import make_trainer, run, start, train_some, validate
+from lqgap.training.engine import make_trainer, run, start, train_some
 from lqgap.training.objective import AbstractObjective, ExactObjective
 from lqgap.training.options import TrainingOptions
 
@@ -58,8 +58,6 @@ def test_updates_that_are_not_finite_are_undone_counted_and_make_steps_smaller()
     state, _ = train_some(trainer, state, 12)
     assert int(state.skipped) >= 5
     assert float(state.shrink) < 0.1
-    state, gaps = validate(trainer, state, jnp.asarray([0.5, 0.5]))
-    assert np.isfinite(state.best_score) or not np.all(np.isfinite(gaps))
     assert all(
         np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(eqx.filter(state.parameters, eqx.is_array))
     )

@@ -69,7 +69,7 @@ class FiniteMemory(eqx.Module):
 class FiniteHorizon(AbstractLinearPolicy):
     """The optimal controller for steps 0..horizon: its cost is V*.
 
-    After a lost observation its gains stay as planned; a lost one is rare or the plan is another.
+    Its gains are planned for a whole record: a lost observation is predicted over, and they stay as planned.
     """
 
     A: Float[Array, "state state"]
