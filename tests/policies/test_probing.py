@@ -40,7 +40,11 @@ def test_a_probing_bank_starts_as_its_bank_and_leaves_it_alone_when_settled():
     probing = ProbingBank(bank, key=jax.random.key(0))
     np.testing.assert_allclose(run(probing, y, u), run(bank, y, u), rtol=1e-12)
 
-    shaken = eqx.tree_at(lambda p: p.readout.bias, probing, jnp.asarray([1.0, -1.0, 1.0, 1.0]))
+    shaken = eqx.tree_at(
+        lambda p: (p.lean.layers[-1].bias, p.probe.layers[-1].bias),
+        probing,
+        (jnp.asarray([1.0, -1.0]), jnp.ones(2)),
+    )
     assert np.all(np.abs(run(shaken, y, u) - run(bank, y, u))[0] > 1e-3)
     certain = eqx.tree_at(lambda p: p.bank.log_prior, shaken, jnp.asarray([0.0, -1e3]))
     alone = eqx.tree_at(lambda b: b.log_prior, bank, jnp.asarray([0.0, -1e3]))

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.training.checkpoint import fingerprint, load_state, save_state
+from lqgap.training.checkpoint import Checkpoint, fingerprint
 
 STATE = {"a": jnp.asarray([1.0, 1 / 3]), "n": jnp.asarray(7), "f": jnp.ones(2, jnp.float32)}
 
 
 def test_a_state_comes_back_bit_for_bit(tmp_path):
     path = tmp_path / "deep" / "state.safetensors"
-    assert load_state(path, STATE, owner="x") is None
-    save_state(path, STATE, owner="x", history=[{"step": 1.0}])
-    restored, history = load_state(path, jax.tree.map(jnp.zeros_like, STATE), owner="x")
+    assert Checkpoint(path, "x").load(STATE) is None
+    Checkpoint(path, "x").save(STATE, [{"step": 1.0}])
+    restored, history = Checkpoint(path, "x").load(jax.tree.map(jnp.zeros_like, STATE))
     for before, after in zip(jax.tree.leaves(STATE), jax.tree.leaves(restored), strict=True):
         assert before.dtype == after.dtype
         np.testing.assert_array_equal(before, after)
@@ -24,14 +24,14 @@ def test_a_state_comes_back_bit_for_bit(tmp_path):
 @pytest.mark.usefixtures("as_users_run_it")
 def test_what_belongs_to_another_or_is_damaged_is_refused(tmp_path):
     path = tmp_path / "state.safetensors"
-    save_state(path, STATE, owner="x", history=[])
+    Checkpoint(path, "x").save(STATE, [])
     with pytest.raises(lg.InvalidArgumentError, match="another training"):
-        load_state(path, STATE, owner="y")
+        Checkpoint(path, "y").load(STATE)
     with pytest.raises(lg.CorruptFileError, match="lacks array"):
-        load_state(path, {**STATE, "z": jnp.ones(3)}, owner="x")
+        Checkpoint(path, "x").load({**STATE, "z": jnp.ones(3)})
     path.write_bytes(path.read_bytes()[:20])
     with pytest.raises(lg.CorruptFileError, match="not a checkpoint"):
-        load_state(path, STATE, owner="x")
+        Checkpoint(path, "x").load(STATE)
 
 
 def test_a_fingerprint_tells_values_shapes_and_keys_apart():

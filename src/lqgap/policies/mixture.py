@@ -66,10 +66,10 @@ class Mixture(AbstractPolicy):
         return min(horizons, default=None)
 
     def trainable(self) -> Any:
-        """What is trainable in the policies; which one is drawn has no derivative."""
+        """What is trainable in the policies, and how likely each is drawn."""
         nothing = jax.tree.map(lambda _: False, self)
         parts = tuple(policy.trainable() for policy in self.policies)
-        return eqx.tree_at(lambda p: p.policies, nothing, parts)
+        return eqx.tree_at(lambda p: (p.policies, p.log_weights), nothing, (parts, True))
 
     def init(self, key: PRNGKeyArray) -> MixtureMemory:
         """Draw a policy."""

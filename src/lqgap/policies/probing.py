@@ -1,14 +1,15 @@
 """Policies that deviate from what looks best in order to learn.
 
-`RandomProbe` plays random inputs for a while, then hands over. `ProbingBank` is a bank with a small network
-that may lean towards some members, and add to the input in proportion to how much is unknown:
+`RandomProbe` plays random inputs for a while, then hands over. `ProbingBank` is a bank with two small
+networks: one leans towards some members, one adds to the input in proportion to how much is unknown:
 
-    u = sum_i softmax(log posterior + tilt)_i u_i + doubt * probe ,
-    (tilt, probe) = network(posterior, mean and spread of the members' inputs u_i, y, u_last) ,
+    v = sum_i softmax(log_prior + log likelihood / temperature + lean(known))_i u_i ,
+    u = v + doubt * probe(known, v) ,     known = (posterior, mean and spread of the u_i, y, u_last) ,
 
 with doubt = 1 - sum of squared posterior weights, which vanishes once the posterior has settled. Leaning
 breaks ties: where two members want opposite inputs their mean is no input at all, and nothing would ever be
-learned.
+learned. What is known and the doubt come from the posterior at temperature one: a cold bank decides early,
+which does not mean that it knows.
 """
 
 from typing import Any
@@ -80,11 +81,11 @@ class RandomProbe(AbstractPolicy):
 
 
 class ProbingBank(AbstractPolicy):
-    """A bank with a small network that may deviate to probe; it starts as the bank alone."""
+    """A bank with two small networks that may deviate to probe; it starts as the bank alone."""
 
     bank: ModelBank
-    hidden: eqx.nn.Linear
-    readout: eqx.nn.Linear
+    lean: eqx.nn.MLP
+    probe: eqx.nn.MLP
     output_scale: Float[Array, " output"]
     input_scale: Float[Array, " input"]
 
@@ -94,12 +95,10 @@ class ProbingBank(AbstractPolicy):
         self.bank = bank
         members, inputs, outputs = len(bank.A), bank.num_inputs, bank.num_outputs
         width = read_count("width", width, least=1)
-        key_hidden, key_readout = jax.random.split(read_key(key))
-        self.hidden = eqx.nn.Linear(members + 3 * inputs + outputs, width, key=key_hidden)
-        readout = eqx.nn.Linear(width, members + inputs, key=key_readout)
-        self.readout = eqx.tree_at(
-            lambda layer: (layer.weight, layer.bias), readout, replace_fn=jnp.zeros_like
-        )
+        key_lean, key_probe = jax.random.split(read_key(key))
+        known = members + 3 * inputs + outputs
+        self.lean = _silent_network(known, members, width, key_lean)
+        self.probe = _silent_network(known + inputs, inputs, width, key_probe)
         # Typical sizes: of an innovation, and of the input that one innovation calls for.
         S = bank.S[-1]
         gain = bank.K[0] @ bank.L[-1]
@@ -122,11 +121,11 @@ class ProbingBank(AbstractPolicy):
         return self.bank.horizon
 
     def trainable(self) -> Any:
-        """What is trainable in the bank, and the network."""
+        """What is trainable in the bank, and the networks."""
         nothing = jax.tree.map(lambda _: False, self)
-        network = jax.tree.map(eqx.is_inexact_array, (self.hidden, self.readout))
-        parts = (self.bank.trainable(), *network)
-        return eqx.tree_at(lambda p: (p.bank, p.hidden, p.readout), nothing, parts)
+        networks = jax.tree.map(eqx.is_inexact_array, (self.lean, self.probe))
+        parts = (self.bank.trainable(), *networks)
+        return eqx.tree_at(lambda p: (p.bank, p.lean, p.probe), nothing, parts)
 
     def init(self, key: PRNGKeyArray) -> BankMemory:
         """Before the first observation."""
@@ -137,17 +136,24 @@ class ProbingBank(AbstractPolicy):
     ) -> tuple[BankMemory, Float[Array, " input"]]:
         """The members' inputs, leaning towards some, and a probe."""
         memory, inputs = self.bank.propose(memory, y, u_last)
-        weights = self.bank.weights(memory)
+        weights = jax.nn.softmax(self.bank.log_prior + memory.log_likelihood)
         wanted = inputs / self.input_scale[None, :]
         mean = weights @ wanted
         # The tiny number keeps the derivative of the root finite where all members agree.
         spread = jnp.sqrt(weights @ (wanted - mean[None, :]) ** 2 + 1e-12)
         seen = jnp.where(jnp.isnan(y), 0, y) / self.output_scale
-        features = jnp.concatenate([weights, mean, spread, seen, u_last / self.input_scale])
-        tilt, probe = jnp.split(self.readout(jnp.tanh(self.hidden(features))), [len(weights)])
-        leaning = jax.nn.softmax(self.bank.log_posterior(memory) + tilt)
+        known = jnp.concatenate([weights, mean, spread, seen, u_last / self.input_scale])
+        leaning = jax.nn.softmax(self.bank.log_posterior(memory) + self.lean(known)) @ inputs
+        probe = self.probe(jnp.concatenate([known, leaning / self.input_scale]))
         doubt = 1 - weights @ weights
-        return memory, leaning @ inputs + doubt * self.input_scale * probe
+        return memory, leaning + doubt * self.input_scale * probe
+
+
+def _silent_network(num_in: int, num_out: int, width: int, key: PRNGKeyArray) -> eqx.nn.MLP:
+    """One hidden layer, and nothing comes out before it is trained."""
+    network = eqx.nn.MLP(num_in, num_out, width, depth=1, activation=jnp.tanh, key=key)
+    last = lambda net: (net.layers[-1].weight, net.layers[-1].bias)  # noqa: E731
+    return eqx.tree_at(last, network, replace_fn=jnp.zeros_like)
 
 
 def _root_mean(covariances: Array) -> Array:

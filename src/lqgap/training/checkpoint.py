@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+from dataclasses import dataclass
 from typing import Any
 
 import equinox as eqx
@@ -33,40 +34,51 @@ def fingerprint(*parts: Any) -> str:
     return digest.hexdigest()
 
 
-def save_state(path: pathlib.Path, state: Any, *, owner: str, history: list[dict[str, float]]) -> None:
-    """Write the arrays of a state; a reader sees the old file or the new one, never half of one."""
-    leaves = jax.tree.leaves(state)
-    arrays = {str(i): np.asarray(_plain(leaf), order="C") for i, leaf in enumerate(leaves)}
-    metadata = {"lqgap": "training", "owner": owner, "history": json.dumps(history)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(safetensors.numpy.save(arrays, metadata))
-    os.replace(temporary, path)
+@dataclass(frozen=True)
+class Checkpoint:
+    """The file of one training.
 
+    Args:
+        path: of the file.
+        owner: the fingerprint of the training it belongs to.
+    """
 
-def load_state(path: pathlib.Path, like: Any, *, owner: str) -> tuple[Any, list[dict[str, float]]] | None:
-    """The state and history in a file, in the shape of another state; None if there is no file."""
-    if not path.exists():
-        return None
-    try:
-        with safetensors.safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except Exception as error:  # whatever a damaged file makes the reader raise
-        raise CorruptFileError(f"{path} is not a checkpoint that can be read: {error}") from None
-    if metadata.get("owner") != owner:
-        raise InvalidArgumentError(
-            f"{path} is the checkpoint of another training (policy, class, options or key differ): remove "
-            f"it, or give another folder"
-        )
-    leaves, structure = jax.tree.flatten(like)
-    restored = []
-    for i, leaf in enumerate(leaves):
-        array = arrays.get(str(i))
-        if array is None or array.shape != _plain(leaf).shape:
-            raise CorruptFileError(f"{path} lacks array {i} of the training's state")
-        restored.append(jnp.asarray(array, dtype=_plain(leaf).dtype))
-    return jax.tree.unflatten(structure, restored), json.loads(metadata["history"])
+    path: pathlib.Path
+    owner: str
+
+    def save(self, state: Any, history: list[dict[str, float]]) -> None:
+        """Write the arrays of a state; a reader sees the old file or the new one, never half of one."""
+        leaves = jax.tree.leaves(state)
+        arrays = {str(i): np.asarray(_plain(leaf), order="C") for i, leaf in enumerate(leaves)}
+        metadata = {"lqgap": "training", "owner": self.owner, "history": json.dumps(history)}
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        temporary.write_bytes(safetensors.numpy.save(arrays, metadata))
+        os.replace(temporary, self.path)
+
+    def load(self, like: Any) -> tuple[Any, list[dict[str, float]]] | None:
+        """The state and history in the file, in the shape of another state; None if there is no file."""
+        if not self.path.exists():
+            return None
+        try:
+            with safetensors.safe_open(self.path, framework="numpy") as file:
+                metadata = file.metadata() or {}
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except Exception as error:  # whatever a damaged file makes the reader raise
+            raise CorruptFileError(f"{self.path} is not a checkpoint that can be read: {error}") from None
+        if metadata.get("owner") != self.owner:
+            raise InvalidArgumentError(
+                f"{self.path} is the checkpoint of another training (policy, class, options or key differ): "
+                f"remove it, or give another folder"
+            )
+        leaves, structure = jax.tree.flatten(like)
+        restored = []
+        for i, leaf in enumerate(leaves):
+            array = arrays.get(str(i))
+            if array is None or array.shape != _plain(leaf).shape:
+                raise CorruptFileError(f"{self.path} lacks array {i} of the training's state")
+            restored.append(jnp.asarray(array, dtype=_plain(leaf).dtype))
+        return jax.tree.unflatten(structure, restored), json.loads(metadata["history"])
 
 
 def _plain(leaf: Any) -> Any:

@@ -21,6 +21,7 @@ import optax
 from jaxtyping import Array, Float, Int
 
 from lqgap.policies import AbstractPolicy
+from lqgap.training.derivative import pathwise, smoothed
 from lqgap.training.objective import AbstractObjective
 from lqgap.training.options import TrainingOptions
 
@@ -59,6 +60,8 @@ class Trainer(eqx.Module):
     key_validation: Array
     options: TrainingOptions = eqx.field(static=True)
     is_robust: bool = eqx.field(static=True)
+    num_steps: int = eqx.field(static=True)  # most updates
+    is_polishing: bool = eqx.field(static=True)
 
     def policy(self, parameters: Any) -> AbstractPolicy:
         """The policy with these parameters."""
@@ -67,8 +70,8 @@ class Trainer(eqx.Module):
     @property
     def optimizer(self) -> optax.GradientTransformation:
         """Adam with a rate that falls to a tenth."""
-        options = self.options
-        return optax.adam(optax.cosine_decay_schedule(options.learning_rate, options.steps, alpha=0.1))
+        rate = optax.cosine_decay_schedule(self.options.learning_rate, self.num_steps, alpha=0.1)
+        return optax.adam(rate)
 
 
 def make_trainer(
@@ -78,13 +81,25 @@ def make_trainer(
     *,
     options: TrainingOptions,
     is_robust: bool,
+    is_polishing: bool = False,
 ) -> tuple[Trainer, Any]:
     """The trainer, and the parameters it starts from."""
     parameters, frozen = eqx.partition(policy, policy.trainable())
     key_noise, key_validation = jax.random.split(key)
     # Steps are relative to the size of an array at the start; what starts at zero counts as of size one.
     sizes = jax.tree.map(_size, parameters)
-    return Trainer(objective, frozen, sizes, key_noise, key_validation, options, is_robust), parameters
+    trainer = Trainer(
+        objective=objective,
+        frozen=frozen,
+        sizes=sizes,
+        key_noise=key_noise,
+        key_validation=key_validation,
+        options=options,
+        is_robust=is_robust,
+        num_steps=options.polish_for(policy) if is_polishing else options.steps,
+        is_polishing=is_polishing,
+    )
+    return trainer, parameters
 
 
 def start(trainer: Trainer, parameters: Any, weights: Float[Array, " member"]) -> TrainingState:
@@ -126,7 +141,7 @@ def validate(trainer: Trainer, state: TrainingState, weights: Array) -> tuple[Tr
 
     def judge(parameters: Any) -> Array:
         return trainer.objective.gaps(
-            trainer.policy(parameters), trainer.key_validation, options.validation_rollouts
+            trainer.policy(parameters), trainer.key_validation, options.looks_for(len(weights))
         )
 
     gaps = jnp.stack([judge(state.parameters), judge(state.average)])
@@ -162,8 +177,8 @@ def run(
     if int(state.step) == 0:
         state, gaps = validate(trainer, state, weights)
         on_validation(state, np.asarray(gaps))
-    while int(state.step) < options.steps and int(state.since_best) < options.patience:
-        count = min(options.validate_every, options.steps - int(state.step))
+    while int(state.step) < trainer.num_steps and int(state.since_best) < options.patience:
+        count = min(options.validate_every, trainer.num_steps - int(state.step))
         state, _ = train_some(trainer, state, count)
         state, gaps = validate(trainer, state, weights)
         on_validation(state, np.asarray(gaps))
@@ -175,12 +190,7 @@ def _update(trainer: Trainer, state: TrainingState) -> tuple[TrainingState, Arra
     weights = jax.nn.softmax(state.log_weights)
     key = jax.random.fold_in(trainer.key_noise, state.step)
 
-    def loss(parameters: Any) -> tuple[Array, Array]:
-        count = options.rollouts_for(len(weights))
-        gaps = trainer.objective.gaps(trainer.policy(parameters), key, count)
-        return weights @ gaps, gaps
-
-    (_, gaps), gradient = eqx.filter_value_and_grad(loss, has_aux=True)(state.parameters)
+    gaps, gradient = _differentiate(trainer, state.parameters, weights, key)
     size = optax.tree.norm(gradient)
     is_finite = jnp.isfinite(size) & jnp.all(jnp.isfinite(gaps))
     parameters, optimizer, gradient_size = _descend(trainer, state, gradient, size)
@@ -211,6 +221,19 @@ def _update(trainer: Trainer, state: TrainingState) -> tuple[TrainingState, Arra
     )
     state = jax.tree.map(lambda new, old: jnp.where(is_finite, new, old), moved, back)
     return state, jnp.where(is_finite, gaps, jnp.inf)
+
+
+def _differentiate(
+    trainer: Trainer, parameters: Any, weights: Float[Array, " member"], key: Array
+) -> tuple[Float[Array, " member"], Any]:
+    objective: Any = trainer.objective
+    count = trainer.options.rollouts_for(len(weights))
+    if not trainer.is_polishing:
+        return pathwise(objective, parameters, trainer.frozen, weights, key, num_rollouts=count)
+    spread = jax.tree.map(lambda size: trainer.options.smoothing * size, trainer.sizes)
+    return smoothed(
+        objective, parameters, trainer.frozen, weights, key, num_rollouts=2 * count, spread=spread
+    )
 
 
 def _descend(

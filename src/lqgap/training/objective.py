@@ -11,6 +11,7 @@ derivative shortened in proportion, and from a step to the one before it a deriv
 """
 
 import abc
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -76,18 +77,24 @@ class SampledObjective(AbstractObjective):
         self, policy: AbstractPolicy, key: Array, num_rollouts: int
     ) -> Float[Array, " member"]:
         """Average excess over rollouts."""
-        keys_noise, keys_policy = _share_among_devices(rollout_keys(key, jnp.arange(num_rollouts)))
+        numbers = jnp.arange(num_rollouts)
+        totals = self.totals(lambda _: policy, numbers, rollout_keys(key, numbers))
+        return jnp.mean(jax.vmap(shorten_tail)(totals), axis=1)
+
+    def totals(
+        self, policy_from: Callable[[Any], AbstractPolicy], given: Any, keys: tuple[Array, Array]
+    ) -> Float[Array, "member rollout"]:
+        """The excess of every rollout, with the policy made from what is given for this rollout."""
+        keys_noise, keys_policy = _share_among_devices(keys)
         num_steps = self.measures.K.shape[1]
         normals = jax.vmap(lambda k: draw_normals(k, num_steps=num_steps, like=self.measures))(keys_noise)
 
-        def of_pair(measure: Yardstick, normal: Array, own: Array) -> Array:
-            return jnp.sum(excess(policy, measure, normal, own, self.limits, fade=self.fade).per_step)
+        def of_pair(measure: Yardstick, own: Any, normal: Array, key: Array) -> Array:
+            run = excess(policy_from(own), measure, normal, key, self.limits, fade=self.fade)
+            return jnp.sum(run.per_step)
 
-        def of_member(measure: Yardstick) -> Array:
-            totals = jax.vmap(lambda normal, own: of_pair(measure, normal, own))(normals, keys_policy)
-            return jnp.mean(shorten_tail(totals))
-
-        return jax.vmap(of_member)(self.measures)
+        of_member = jax.vmap(of_pair, in_axes=(None, 0, 0, 0))
+        return jax.vmap(of_member, in_axes=(0, None, None, None))(self.measures, given, normals, keys_policy)
 
 
 def make_objective(

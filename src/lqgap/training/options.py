@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
+import jax
+
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.reading import read_precision
 from lqgap.linalg.arguments import read_count, read_positive
+from lqgap.policies import AbstractPolicy, ProbingBank
 
 
 @dataclass(frozen=True)
@@ -18,11 +21,16 @@ class TrainingOptions:
         learning_rate: of Adam, relative to the size of what is trained.
         adversary_rate: of the exponentiated gradient: how fast weight moves to members with large gaps.
         validate_every: updates between two looks at the worst gap on noise that stays the same.
-        validation_rollouts: of every member at each look.
+        validation_rollouts: of every member at each look; if left out, 4096 of all together, and 128 at
+            least.
         receipt_rollouts: of every member at the end, on fresh noise.
         patience: looks without improvement after which training stops by itself.
         tolerance: relative improvement that counts as one; and by how much a member found by the search over
             a continuous family must be worse than the class to join it.
+        polish: most updates that follow, with smoothed derivatives (see `training.derivative`); if left out,
+            as many as `steps` for a `ProbingBank`, whose choices between members have no derivative, and none
+            for other policies.
+        smoothing: the spread of the cloud of parameters then, relative to the size of what is trained.
         fade: the share of a derivative that passes from a step of a rollout to the one before it.
         precision: "float32" or "float64", of the updates; what is reported is in double precision.
         rounds: most rounds of search and training, for a continuous family.
@@ -33,10 +41,12 @@ class TrainingOptions:
     learning_rate: float = 0.1
     adversary_rate: float = 0.2
     validate_every: int = 20
-    validation_rollouts: int = 128
+    validation_rollouts: int | None = None
     receipt_rollouts: int = 1024
     patience: int = 5
     tolerance: float = 0.01
+    polish: int | None = None
+    smoothing: float = 0.3
     fade: float = 0.7
     precision: str = "float32"
     rounds: int = 4
@@ -45,21 +55,32 @@ class TrainingOptions:
         for name, least in (
             ("steps", 1),
             ("validate_every", 1),
-            ("validation_rollouts", 2),
             ("receipt_rollouts", 2),
             ("patience", 1),
             ("rounds", 1),
         ):
             read_count(name, getattr(self, name), least=least, most=10_000_000)
-        if self.num_rollouts is not None:
-            read_count("num_rollouts", self.num_rollouts, least=1, most=1_000_000)
-        for name in ("learning_rate", "adversary_rate", "tolerance", "fade"):
+        for name, least in (("num_rollouts", 1), ("validation_rollouts", 2), ("polish", 0)):
+            if getattr(self, name) is not None:
+                read_count(name, getattr(self, name), least=least, most=1_000_000)
+        for name in ("learning_rate", "adversary_rate", "tolerance", "smoothing", "fade"):
             read_positive(name, getattr(self, name))
         read_precision(self.precision)
 
     def rollouts_for(self, num_members: int) -> int:
         """Rollouts of every member in each update of a class of this size."""
         return self.num_rollouts or max(16, 512 // num_members)
+
+    def polish_for(self, policy: AbstractPolicy) -> int:
+        """Most updates with smoothed derivatives for a policy."""
+        if self.polish is not None:
+            return self.polish
+        is_choosing: Any = lambda part: isinstance(part, ProbingBank)  # noqa: E731
+        return self.steps if any(map(is_choosing, jax.tree.leaves(policy, is_leaf=is_choosing))) else 0
+
+    def looks_for(self, num_members: int) -> int:
+        """Rollouts of every member at each look at a class of this size."""
+        return self.validation_rollouts or max(128, 4096 // num_members)
 
 
 def read_options(options: Any) -> TrainingOptions:

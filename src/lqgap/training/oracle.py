@@ -24,9 +24,9 @@ from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, read_limits
 from lqgap.simulators import Finite
 from lqgap.simulators.family import AbstractFamily
-from lqgap.training.checkpoint import fingerprint, load_state, save_state
+from lqgap.training.checkpoint import Checkpoint, fingerprint
 from lqgap.training.engine import TrainingState, make_trainer, run, start
-from lqgap.training.objective import is_exact, make_objective
+from lqgap.training.objective import AbstractObjective, is_exact, make_objective
 from lqgap.training.options import TrainingOptions, read_options
 from lqgap.training.result import TrainingResult
 from lqgap.training.search import find_worst
@@ -120,7 +120,6 @@ class _Outcome:
     policy: AbstractPolicy
     members: Finite
     weights: np.ndarray
-    state: TrainingState
     is_converged: bool
 
 
@@ -135,51 +134,57 @@ class _Task:
         self.limits: Limits = read_limits(limits, num_inputs=policy.num_inputs)
         self.monitor: Monitor = monitor or Monitor()
         self.history: list[dict[str, float]] = []
-        self.num_rounds = self.num_skipped = 0
+        self.num_stages = self.num_skipped = 0
 
     def train(self, members: Finite, weights: np.ndarray, *, is_robust: bool) -> _Outcome:
-        """One round, from the policy as it is now."""
-        self.num_rounds += 1
-        options = self.options
-        dtype = read_precision(options.precision)
+        """One round, from the policy as it is now: first by pathwise derivatives, then polished."""
         objective = make_objective(
-            self.policy, members.systems, self.limits, horizon=self.horizon, dtype=dtype, fade=options.fade
+            self.policy,
+            members.systems,
+            self.limits,
+            horizon=self.horizon,
+            dtype=read_precision(self.options.precision),
+            fade=self.options.fade,
         )
-        dtype = jnp.float64 if is_exact(objective) else dtype
-        key = jax.random.fold_in(self.key, self.num_rounds)
+        outcome = self._stage(objective, members, weights, is_robust=is_robust)
+        if self.options.polish_for(self.policy) and not is_exact(objective):
+            self.policy = outcome.policy
+            outcome = self._stage(objective, members, outcome.weights, is_robust=is_robust, is_polishing=True)
+        return outcome
+
+    def _stage(
+        self,
+        objective: AbstractObjective,
+        members: Finite,
+        weights: np.ndarray,
+        *,
+        is_robust: bool,
+        is_polishing: bool = False,
+    ) -> _Outcome:
+        self.num_stages += 1
+        options = self.options
+        dtype = jnp.float64 if is_exact(objective) else read_precision(options.precision)
+        key = jax.random.fold_in(self.key, self.num_stages)
         trainer, parameters = make_trainer(
-            cast(self.policy, dtype), objective, key, options=options, is_robust=is_robust
+            cast(self.policy, dtype),
+            objective,
+            key,
+            options=options,
+            is_robust=is_robust,
+            is_polishing=is_polishing,
         )
         given = jnp.asarray(weights, dtype=dtype)
         state = start(trainer, parameters, given)
-        path = (
-            None
-            if self.monitor.folder is None
-            else pathlib.Path(self.monitor.folder) / f"{self.num_rounds}.safetensors"
-        )
-        owner = (
-            ""
-            if path is None
-            else fingerprint(
-                self.policy,
-                members.systems,
-                weights,
-                self.horizon,
-                repr(options),
-                self.limits,
-                key,
-                is_robust,
-            )
-        )
-        if path is not None and (restored := load_state(path, state, owner=owner)) is not None:
+        checkpoint = self._checkpoint(members, weights, key, is_robust=is_robust)
+        if checkpoint is not None and (restored := checkpoint.load(state)) is not None:
             state, self.history = restored
-        with track("train", total=options.steps) as advance:
+        with track("polish" if is_polishing else "train", total=trainer.num_steps) as advance:
             done = 0
 
             def look(state: TrainingState, gaps: np.ndarray) -> None:
                 nonlocal done
                 record = {
-                    "round": float(self.num_rounds),
+                    "stage": float(self.num_stages),
                     "step": float(state.step),
                     "worst": float(gaps.max()),
                     "mean": float(weights @ gaps),
@@ -189,8 +194,8 @@ class _Task:
                 self.history.append(record)
                 advance(int(state.step) - done, f"worst {record['worst']:.4g} mean {record['mean']:.4g}")
                 done = int(state.step)
-                if path is not None:
-                    save_state(path, state, owner=owner, history=self.history)
+                if checkpoint is not None:
+                    checkpoint.save(state, self.history)
                 if self.monitor.callback is not None:
                     self.monitor.callback(record)
 
@@ -202,9 +207,25 @@ class _Task:
             policy=best,
             members=members,
             weights=mixture / mixture.sum(),
-            state=state,
             is_converged=int(state.since_best) >= options.patience,
         )
+
+    def _checkpoint(
+        self, members: Finite, weights: np.ndarray, key: Array, *, is_robust: bool
+    ) -> Checkpoint | None:
+        if self.monitor.folder is None:
+            return None
+        owner = fingerprint(
+            self.policy,
+            members.systems,
+            weights,
+            self.horizon,
+            repr(self.options),
+            self.limits,
+            key,
+            is_robust,
+        )
+        return Checkpoint(pathlib.Path(self.monitor.folder) / f"{self.num_stages}.safetensors", owner)
 
     def judge(self, policy: AbstractPolicy, members: Finite) -> GapEstimate:
         """Gaps on noise that training never saw."""
