@@ -31,3 +31,7 @@ class NotConvergedError(LqgapError):
 
 class CorruptFileError(LqgapError):
     """A file is damaged, or not of the kind it should be."""
+
+
+class LqgapWarning(UserWarning):
+    """Something went on that a user should know about."""

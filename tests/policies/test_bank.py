@@ -84,7 +84,7 @@ def test_prior_temperature_and_shaping_enter_as_documented():
     changed = jax.tree.map(lambda x: x, bank)
     object.__setattr__(changed, "log_prior", jnp.asarray([0.3, -0.2]))
     object.__setattr__(changed, "log_temperature", jnp.log(2.0))
-    object.__setattr__(changed, "shaping", jnp.stack([0.1 * jnp.eye(3), jnp.zeros((3, 3))]))
+    object.__setattr__(changed, "shaping", jnp.stack([jnp.eye(3), jnp.zeros((3, 3))]))
     memory, inputs = bank.propose(bank.init(jax.random.key(0)), jnp.asarray(y[0]), jnp.zeros(2))
     _, shaped = changed.propose(bank.init(jax.random.key(0)), jnp.asarray(y[0]), jnp.zeros(2))
     np.testing.assert_allclose(shaped, inputs * np.asarray([[1.1], [1.0]]), rtol=1e-12)

@@ -72,13 +72,14 @@ def excess(
     key: PRNGKeyArray,
     limits: Limits,
     *,
-    fade: float = 1.0,
+    fade: Float[Array, ""] | None = None,
 ) -> Excess:
     """The excess cost of a policy along one rollout, whose noise is made of standard normal numbers.
 
     Args:
-        fade: the share of a derivative that passes from a step to the one before it. Less than one forgets
-            what happened long ago, and keeps derivatives of loops that amplify small changes finite.
+        fade: the share of a derivative that passes from a step to the one before it, if not all. Less than
+            one forgets what happened long ago, and keeps derivatives of loops that amplify small changes
+            finite.
     """
     A, B, C = measure.A, measure.B, measure.C
 
@@ -98,9 +99,9 @@ def excess(
     return Excess(per_step=per_step, predicted=predicted)
 
 
-def _fade(tree: Any, share: float) -> Any:
+def _fade(tree: Any, share: Float[Array, ""] | None) -> Any:
     """The same values with fainter derivatives."""
-    if share == 1.0:
+    if share is None:
         return tree
 
     def fade(leaf: Any) -> Any:

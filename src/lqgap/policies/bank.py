@@ -25,6 +25,7 @@ from lqgap.systems.innovation import fill_lost
 
 MODES = ("mixture", "map", "thompson")
 FILTERS = ("varying", "steady")
+SHAPING_UNIT = 0.1  # of a gain: a change that matters about as much as one of the prior or the temperature
 
 
 class BankMemory(eqx.Module):
@@ -45,7 +46,7 @@ class ModelBank(AbstractPolicy):
         mode: how the members' inputs become one.
         filters: exact from the first step on ("varying", needs a horizon), or constant ("steady").
 
-    Trainable are the `shaping` of the gains, K^i (I + shaping_i), the prior and the temperature.
+    Trainable are the `shaping` of the gains, K^i (I + shaping_i / 10), the prior and the temperature.
     """
 
     A: Float[Array, "member state state"]
@@ -144,7 +145,7 @@ class ModelBank(AbstractPolicy):
         xhat, gained = jax.vmap(_correct, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
             self.A, self.B, self.C, L, S, memory.xhat, y, u_last
         )
-        gains = K + K @ self.shaping
+        gains = K + SHAPING_UNIT * K @ self.shaping
         memory = BankMemory(
             xhat=xhat, log_likelihood=memory.log_likelihood + gained, time=now + 1, key=memory.key
         )

@@ -4,5 +4,15 @@ from lqgap.training.options import TrainingOptions
 from lqgap.training.oracle import Monitor, train_randomized, train_robust
 from lqgap.training.result import TrainingResult
 from lqgap.training.search import find_worst
+from lqgap.training.width import WidthCurve, gap_versus_width
 
-__all__ = ["Monitor", "TrainingOptions", "TrainingResult", "find_worst", "train_randomized", "train_robust"]
+__all__ = [
+    "Monitor",
+    "TrainingOptions",
+    "TrainingResult",
+    "WidthCurve",
+    "find_worst",
+    "gap_versus_width",
+    "train_randomized",
+    "train_robust",
+]

@@ -18,15 +18,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from lqgap.policies import AbstractPolicy
 from lqgap.training.derivative import pathwise, smoothed
-from lqgap.training.objective import AbstractObjective
+from lqgap.training.objective import AbstractObjective, is_exact
 from lqgap.training.options import TrainingOptions
 
 MEMORY = 0.95  # of the averages of gradients' sizes and of policies
 WEIGHT_MEMORY = 0.995  # of the average of the adversary's weights, which go round the saddle point
+LOST = 2  # looks without improvement after which it begins again from the best policy
+FAR_WORSE = 1.5  # times the best score: then at once
+SMALLER = 0.3  # times the steps before, from then on
 SPIKE = 3.0  # a gradient larger than so many times the usual is shortened
 
 
@@ -151,6 +154,7 @@ def validate(trainer: Trainer, state: TrainingState, weights: Array) -> tuple[Tr
     candidate = jax.tree.map(lambda a, b: jnp.where(better == 0, a, b), state.parameters, state.average)
     is_best = scores[better] < state.best_score
     is_progress = scores[better] < state.best_score * (1 - options.tolerance)
+    since_best = jnp.where(is_progress, 0, state.since_best + 1)
     average_weights = state.weights_sum / jnp.maximum(jnp.sum(state.weights_sum), 1e-30)
     state = eqx.tree_at(
         lambda s: (s.best, s.best_score, s.best_weights, s.since_best),
@@ -159,10 +163,12 @@ def validate(trainer: Trainer, state: TrainingState, weights: Array) -> tuple[Tr
             jax.tree.map(lambda new, old: jnp.where(is_best, new, old), candidate, state.best),
             jnp.where(is_best, scores[better], state.best_score),
             jnp.where(is_best & (state.step > 0), average_weights, state.best_weights),
-            jnp.where(is_progress, 0, state.since_best + 1),
+            since_best,
         ),
     )
-    return state, gaps[better]
+    is_far_worse = scores[better] > FAR_WORSE * state.best_score
+    is_lost = is_far_worse | ((since_best > 0) & (since_best % LOST == 0))
+    return _return_to_best(state, is_lost), gaps[better]
 
 
 def run(
@@ -185,12 +191,31 @@ def run(
     return state
 
 
+def _return_to_best(state: TrainingState, is_lost: Bool[Array, ""]) -> TrainingState:
+    """Begin again from the best policy and the usual weights, with smaller steps and no momentum."""
+    usual = jnp.log(state.weights_sum / jnp.sum(state.weights_sum))
+    best = lambda now: jax.tree.map(lambda b, p: jnp.where(is_lost, b, p), state.best, now)  # noqa: E731
+    return eqx.tree_at(
+        lambda s: (s.parameters, s.before, s.average, s.optimizer, s.gradient_size, s.log_weights, s.shrink),
+        state,
+        (
+            best(state.parameters),
+            best(state.before),
+            best(state.average),
+            jax.tree.map(lambda now: jnp.where(is_lost, 0, now), state.optimizer),
+            jnp.where(is_lost, 0, state.gradient_size),
+            jnp.where(is_lost, usual, state.log_weights),
+            jnp.where(is_lost, SMALLER * state.shrink, state.shrink),
+        ),
+    )
+
+
 def _update(trainer: Trainer, state: TrainingState) -> tuple[TrainingState, Array]:
     options = trainer.options
     weights = jax.nn.softmax(state.log_weights)
     key = jax.random.fold_in(trainer.key_noise, state.step)
 
-    gaps, gradient = _differentiate(trainer, state.parameters, weights, key)
+    gaps, gradient = _differentiate(trainer, state, weights, key)
     size = optax.tree.norm(gradient)
     is_finite = jnp.isfinite(size) & jnp.all(jnp.isfinite(gaps))
     parameters, optimizer, gradient_size = _descend(trainer, state, gradient, size)
@@ -224,16 +249,18 @@ def _update(trainer: Trainer, state: TrainingState) -> tuple[TrainingState, Arra
 
 
 def _differentiate(
-    trainer: Trainer, parameters: Any, weights: Float[Array, " member"], key: Array
+    trainer: Trainer, state: TrainingState, weights: Float[Array, " member"], key: Array
 ) -> tuple[Float[Array, " member"], Any]:
     objective: Any = trainer.objective
     count = trainer.options.rollouts_for(len(weights))
-    if not trainer.is_polishing:
-        return pathwise(objective, parameters, trainer.frozen, weights, key, num_rollouts=count)
-    spread = jax.tree.map(lambda size: trainer.options.smoothing * size, trainer.sizes)
-    return smoothed(
-        objective, parameters, trainer.frozen, weights, key, num_rollouts=2 * count, spread=spread
-    )
+    given = (state.parameters, trainer.frozen, weights, key)
+    if trainer.is_polishing:
+        spread = jax.tree.map(lambda size: trainer.options.smoothing * state.shrink * size, trainer.sizes)
+        return smoothed(objective, *given, num_rollouts=2 * count, spread=spread)
+    if not is_exact(objective):
+        # Small steps can afford to look farther back.
+        objective = objective.fading(1 - (1 - objective.fade) * jnp.sqrt(state.shrink))
+    return pathwise(objective, *given, num_rollouts=count)
 
 
 def _descend(

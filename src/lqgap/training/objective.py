@@ -71,7 +71,7 @@ class SampledObjective(AbstractObjective):
 
     measures: Yardstick
     limits: Limits
-    fade: float = eqx.field(static=True, default=1.0)
+    fade: Float[Array, ""]
 
     def component_gaps(
         self, policy: AbstractPolicy, key: Array, num_rollouts: int
@@ -80,6 +80,10 @@ class SampledObjective(AbstractObjective):
         numbers = jnp.arange(num_rollouts)
         totals = self.totals(lambda _: policy, numbers, rollout_keys(key, numbers))
         return jnp.mean(jax.vmap(shorten_tail)(totals), axis=1)
+
+    def fading(self, fade: Float[Array, ""]) -> "SampledObjective":
+        """The same gaps, with derivatives that fade in another way."""
+        return SampledObjective(self.measures, self.limits, fade)
 
     def totals(
         self, policy_from: Callable[[Any], AbstractPolicy], given: Any, keys: tuple[Array, Array]
@@ -105,7 +109,7 @@ def make_objective(
     parts = policy.policies if isinstance(policy, Mixture) else (policy,)
     if is_free and all(isinstance(part, AbstractLinearPolicy) for part in parts):
         return ExactObjective(systems, horizon)
-    return cast(SampledObjective(yardsticks(systems, horizon=horizon), limits, fade), dtype)
+    return cast(SampledObjective(yardsticks(systems, horizon=horizon), limits, jnp.asarray(fade)), dtype)
 
 
 def is_exact(objective: AbstractObjective) -> bool:

@@ -31,7 +31,8 @@ class TrainingOptions:
             as many as `steps` for a `ProbingBank`, whose choices between members have no derivative, and none
             for other policies.
         smoothing: the spread of the cloud of parameters then, relative to the size of what is trained.
-        fade: the share of a derivative that passes from a step of a rollout to the one before it.
+        fade: the share of a derivative that passes from a step of a rollout to the one before it, at first;
+            it grows as steps shrink.
         precision: "float32" or "float64", of the updates; what is reported is in double precision.
         rounds: most rounds of search and training, for a continuous family.
     """
@@ -43,7 +44,7 @@ class TrainingOptions:
     validate_every: int = 20
     validation_rollouts: int | None = None
     receipt_rollouts: int = 1024
-    patience: int = 5
+    patience: int = 10
     tolerance: float = 0.01
     polish: int | None = None
     smoothing: float = 0.3

@@ -6,6 +6,7 @@ it joins, until none is found (a double oracle). `train_randomized` holds the we
 """
 
 import pathlib
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from lqgap.errors import InvalidArgumentError
+from lqgap.errors import InvalidArgumentError, LqgapWarning
 from lqgap.evaluation import GapEstimate, gap
 from lqgap.evaluation.progress import track
 from lqgap.evaluation.reading import cast, read_horizon, read_precision, read_systems
@@ -31,6 +32,7 @@ from lqgap.training.options import TrainingOptions, read_options
 from lqgap.training.result import TrainingResult
 from lqgap.training.search import find_worst
 
+HOPELESS = 100.0  # times the optimal cost: a policy that loses more does not hold the plant
 FEW_MEMBERS = 32  # from which the class of a continuous family grows, or which stand for it in randomisation
 
 
@@ -241,7 +243,7 @@ class _Task:
 
     def result(self, outcome: _Outcome) -> TrainingResult:
         """The policy with its receipt."""
-        return TrainingResult(
+        result = TrainingResult(
             policy=outcome.policy,
             members=outcome.members,
             weights=outcome.weights,
@@ -250,6 +252,16 @@ class _Task:
             num_skipped=self.num_skipped,
             is_converged=outcome.is_converged,
         )
+        optimal = float(result.gaps.value[result.gaps.argworst])
+        if not result.worst_gap < HOPELESS * optimal:
+            warnings.warn(
+                f"the policy loses {result.worst_gap:.3g} on {result.describe_worst()}, where the optimal "
+                f"cost is {optimal:.3g}: it does not hold this plant. Start from a policy that does (a "
+                f"ModelBank, or lqgap.find_stabilizer), or narrow the class",
+                LqgapWarning,
+                stacklevel=3,
+            )
+        return result
 
 
 def _worse_members(task: _Task, family: AbstractFamily, outcome: _Outcome, search: int) -> Finite | None:

@@ -102,7 +102,7 @@ def _slopes(
             objective = ExactObjective(batch, horizon)
         else:
             measure = yardstick(plant, horizon=horizon)
-            objective = SampledObjective(jax.tree.map(lambda leaf: leaf[None], measure), limits)
+            objective = SampledObjective(jax.tree.map(lambda leaf: leaf[None], measure), limits, jnp.ones(()))
         return objective.gaps(policy, key, num_rollouts)[0]
 
     # One member after the other: their loops must not run at the same time (docs/decisions/0005).
