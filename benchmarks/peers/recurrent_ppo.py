@@ -1,8 +1,9 @@
-"""Recurrent PPO under domain randomisation against robust training: `python -m benchmarks.peers.recurrent_ppo`.
+"""Recurrent PPO under domain randomisation against robust training.
 
-Both see the same class of 25 springs; the peer through the Gymnasium environment, with the thread setting that
-steps fastest here. Its gap is the mean cost of its episodes less the optimal one, on every member.
-Needs the `peers` extra.
+    python -m benchmarks.peers.recurrent_ppo        # needs the `peers` extra
+
+Both see the same class of 25 springs; the peer through the Gymnasium environment, with the thread setting
+that steps fastest here. Its gap is the mean cost of its episodes less the optimal one, on every member.
 """
 
 import argparse
