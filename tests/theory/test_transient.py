@@ -1,3 +1,4 @@
+import jax
 import numpy as np
 import pytest
 from random_systems import random_plant
@@ -28,39 +29,47 @@ def test_it_is_the_difference_of_the_optimal_costs(seed, horizon):
     np.testing.assert_allclose(found.at_horizon[0], shortfall(plant, horizon), rtol=1e-9, atol=1e-9)
 
 
-def long_run(name):
-    """The members of a grid of a family that are stable, and D_H of each at a horizon that leaves no rest."""
-    members = catalogue()[name]().grid(2)
-    stable = [plant for plant in members if np.max(np.abs(np.linalg.eigvals(plant.A))) < 1]
-    return [(plant, shortfall(plant, 30_000)) for plant in stable[:4]]
+def judge(members, *, settled=30_000):
+    """The limit is D_H of a horizon that leaves no rest, and no horizon exceeds the bound; returns the ratios."""
+    report = contracting(check_assumptions(members))
+    if report.constants["gamma_1"] >= 1:  # no norm serves all: each in its own
+        return np.concatenate([judge(Finite([plant]), settled=settled) for plant in members])
+    found = transients(report, horizon=50)
+    for horizon in (2, 50, 400, settled):
+        values = shortfalls(members, horizon)
+        assert np.all(np.abs(values) <= found.bound)
+    # (H+1) J* has a rounding error of H J* eps, which the difference to V* keeps.
+    slack = settled * 1e-15 * np.max(members.optima().J)
+    np.testing.assert_allclose(found.limit, values, rtol=1e-8, atol=slack)
+    return found.bound / np.abs(found.limit)
 
 
-STABLE = sorted(set(catalogue()) - {"acc_two_mass", "double_integrator", "phase_pair", "uav_hover"})
-
-
-def judge(cases):
-    for plant, expected in cases:
-        report = audited(plant)
-        found = transients(report, horizon=50)
-        # (H+1) J* alone has a rounding error of H J* eps.
-        slack = 30_000 * float(lqgap.solve(plant).J) * 1e-15
-        np.testing.assert_allclose(found.limit[0], expected, rtol=1e-8, atol=slack)
-        assert report.constants["gamma_1"] < 1
-        for horizon in (2, 50, 400):
-            assert abs(shortfall(plant, horizon)) <= found.bound[0]
-        assert abs(found.limit[0]) <= found.bound[0]
+def shortfalls(members, horizon):
+    values = jax.jit(
+        lambda systems: jax.lax.map(lambda p: lqgap.solve_finite(p, horizon=horizon).value, systems)
+    )
+    return np.asarray((horizon + 1) * members.optima().J - values(members.systems))
 
 
 def test_limit_and_bound_of_the_golden_plants(golden_plant):
-    judge([(golden_plant, shortfall(golden_plant, 30_000))])
+    assert judge(Finite([golden_plant]))[0] < 1000
+
+
+UNSTABLE = {"acc_two_mass", "double_integrator", "laplacian", "phase_pair", "uav_hover"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STABLE)
+@pytest.mark.parametrize("name", sorted(set(catalogue()) - UNSTABLE))
 def test_limit_and_bound_of_the_stable_plants_of_every_family(name):
-    cases = long_run(name)
-    assert cases
-    judge(cases)
+    members = catalogue()[name]().grid(2)
+    assert np.all(np.max(np.abs(np.linalg.eigvals(members.systems.A)), axis=1) < 1)
+    assert np.all(np.isfinite(judge(members)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(UNSTABLE - {"phase_pair"}))
+def test_limit_and_bound_of_plants_that_only_their_optimum_stabilises(name):
+    assert np.all(np.isfinite(judge(catalogue()[name]().grid(2))))
 
 
 def test_it_grows_with_the_horizon_from_zero_if_the_state_starts_as_its_noise():
