@@ -17,7 +17,7 @@ def test_all_thirty_are_listed_once():
 
 @pytest.mark.parametrize(("name", "kind", "cited"), ROWS)
 def test_what_is_cited_exists(name, kind, cited):
-    tests = re.findall(r"`(\S+)::(\w+)`", cited)
+    tests = re.findall(r"`([^`]+)::(\w+)`", cited)
     assert kind in {"numbers", "wording"}
     assert tests or kind == "wording", name
     for path, function in tests:
