@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from springs import FAMILY
-from ten_models import GOLDEN, ten_models
+from ten_models import ten_models
 
 from lqgap.errors import InvalidArgumentError
 from lqgap.theory import constants
@@ -58,8 +58,3 @@ def test_bad_arguments_are_named(change):
     [name] = change
     with pytest.raises(InvalidArgumentError, match=f"{name} is"):
         constants(ten_models(), **({"horizon": 100} | change))
-
-
-def test_the_golden_file_has_the_members_constants(sheets):
-    column = sheets[0]["corrected, uniform"]
-    np.testing.assert_allclose(column["N_P"], GOLDEN["H=10000,uniform"]["NP"], rtol=1e-9)
