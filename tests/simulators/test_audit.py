@@ -1,28 +1,14 @@
-import json
-import pathlib
-
 import jax
 import numpy as np
 import pytest
 from random_systems import random_plant
 from springs import FAMILY
+from ten_models import GOLDEN, ten_models
 
 import lqgap
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import Ball, Finite, ParameterBox, check_assumptions
 from lqgap.systems import delay_input
-
-GOLDEN = json.loads((pathlib.Path(__file__).parent.parent / "golden" / "theory_constants.json").read_text())
-
-
-def ten_models():
-    """The class of the reference constants."""
-    plants = [
-        lqgap.LQG([[a, 0.2], [0, 0.5]], [[0], [b]], [[1, 0]])
-        for a in (0.6, 0.7, 0.8)
-        for b in (0.7, 1.0, 1.3)
-    ]
-    return Finite([*plants, lqgap.LQG([[0.75, 0.2], [0, 0.5]], [[0], [1.1]], [[1, 0.3]])])
 
 
 def test_the_constants_of_the_reference_class_are_reproduced():

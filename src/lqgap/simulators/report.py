@@ -91,7 +91,7 @@ class Report(eqx.Module):
             "checks": checks,
             "constants": self.constants,
         }
-        return json.dumps(_finite_or_text(record), indent=2)
+        return json.dumps(finite_or_text(record), indent=2)
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
         from rich.markup import escape  # loaded only where something is shown
@@ -124,16 +124,16 @@ class Report(eqx.Module):
         return dict(zip(self.members.names, values.tolist(), strict=True))
 
 
-def _mark(holds: bool) -> str:
-    return "[green]yes[/]" if holds else "[red]no[/]"
-
-
-def _finite_or_text(value: Any) -> Any:
+def finite_or_text(value: Any) -> Any:
     """JSON has no infinity and no NaN."""
     if isinstance(value, dict):
-        return {key: _finite_or_text(item) for key, item in value.items()}
+        return {key: finite_or_text(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_finite_or_text(item) for item in value]
+        return [finite_or_text(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
+
+
+def _mark(holds: bool) -> str:
+    return "[green]yes[/]" if holds else "[red]no[/]"
