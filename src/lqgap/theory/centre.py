@@ -102,7 +102,7 @@ def common_metric(
 def infimum(candidate: Candidate, choice: Float[np.ndarray, " three"], num_points: int) -> float:
     """The bound with v, w, b = exp(choice): a valid one whatever the number of points of g."""
     v, w, b = np.exp(choice)
-    total = float(truncated_variance(jnp.asarray(b))) * np.sum(candidate.wanted)
+    total = truncated_variance(b) * np.sum(candidate.wanted)
     if not np.isfinite(total + candidate.gain_of_input + candidate.gain_of_output):
         return 0.0
 

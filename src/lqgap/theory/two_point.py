@@ -16,12 +16,13 @@ the best number of steps are taken.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.scipy.special
 import numpy as np
+import scipy.special
 from jaxtyping import Array, Float, Int
 
 from lqgap.evaluation.yardstick import Yardstick
@@ -94,11 +95,11 @@ def largest_eigenvalue(X: Float[Array, "time n n"], metric: Float[Array, "time n
     return jnp.linalg.eigvalsh(jnp.swapaxes(roots, 1, 2) @ X @ roots)[:, -1]
 
 
-def truncated_variance(level: Array) -> Array:
+def truncated_variance(level: Any) -> np.ndarray:
     """E min(Z^2, level) of a standard normal number."""
-    root = jnp.sqrt(level)
-    inside = jax.scipy.special.erf(root / jnp.sqrt(2.0))
-    return inside - 2 * root * jnp.exp(-0.5 * level) / jnp.sqrt(2 * jnp.pi) + level * (1 - inside)
+    root = np.sqrt(level)
+    inside = scipy.special.erf(root / np.sqrt(2))
+    return inside - 2 * root * np.exp(-0.5 * level) / np.sqrt(2 * np.pi) + level * (1 - inside)
 
 
 def gains_of_prefixes(
@@ -184,9 +185,10 @@ def _fixed_points(figures: Figures, c1: Array, c2: Array, lengths: Array) -> Arr
     """g* of every pair and prefix, at the best level."""
     times = jnp.arange(figures.wanted.shape[1])
 
-    def of_prefix(figures: Figures, c1: Array, c2: Array, length: Array, level: Array) -> Array:
+    def of_prefix(figures: Figures, c1: Array, c2: Array, length: Array, cut: tuple[Array, Array]) -> Array:
+        level, truncated = cut
         wanted = jnp.where(times < length, figures.wanted, 0)
-        undisturbed = jnp.sqrt(truncated_variance(level) * jnp.sum(wanted))
+        undisturbed = jnp.sqrt(truncated * jnp.sum(wanted))
 
         def bound(g: Array) -> Array:
             moved = jnp.sqrt(figures.information) + c2 * jnp.sqrt(g)
@@ -206,5 +208,6 @@ def _fixed_points(figures: Figures, c1: Array, c2: Array, lengths: Array) -> Arr
 
     of_prefixes = jax.vmap(of_prefix, in_axes=(None, 0, 0, 0, None))
     of_pairs = jax.vmap(of_prefixes, in_axes=(0, 0, 0, None, None))
-    at_levels = jax.lax.map(lambda level: of_pairs(figures, c1, c2, lengths, level), jnp.asarray(LEVELS))
+    levels = (jnp.asarray(LEVELS), jnp.asarray(truncated_variance(LEVELS)))
+    at_levels = jax.lax.map(lambda level: of_pairs(figures, c1, c2, lengths, level), levels)
     return jnp.max(at_levels, axis=0)
