@@ -8,7 +8,8 @@ with equality at the worst prior if T is at least the horizon H (the input of st
 policy needs to know is the belief: the members' posterior weights and filters. At the last of the T steps the
 best input is a weighted mean of what the members want; before, it also decides how much the next observation
 tells, and is searched for around that mean, within the distance beyond which it costs more than can be gained.
-Expectations over an observation are Gauss-Hermite sums under each member.
+Expectations over an observation are Gauss-Hermite sums under each member, with more nodes the more the members'
+innovations differ in size; by how much half as many nodes change a bound is taken off it.
 
 B is concave, and the gaps of its minimiser are a supergradient: the largest B is found by cutting planes,
 
@@ -30,7 +31,8 @@ from jaxtyping import Array, Float
 from lqgap.evaluation.yardstick import Yardstick
 from lqgap.systems.innovation import fill_lost, solve_unrolled
 
-NUM_NODES = {1: 40, 2: 24, 3: 14}  # by the number of outputs: Gauss-Hermite nodes along each
+MIN_NODES = {1: 40, 2: 32}  # by the number of outputs: Gauss-Hermite nodes along each
+MAX_NODES = {(1, 1): 160, (1, 2): 80, (2, 1): 96}  # by the numbers of outputs and of steps
 NUM_CANDIDATES = {1: 25, 2: 9}  # by the number of inputs: along each
 NUM_ZOOMS = {1: 5, 2: 9}
 MAX_CUTS = 100
@@ -60,25 +62,35 @@ class Models(eqx.Module):
 
 def belief_bound(measures: Yardstick, *, num_steps: int, max_cuts: int = MAX_CUTS) -> BeliefBound:
     """The largest B over priors on all members, for one or two steps (`is_small` says whether it can be had)."""
-    models = belief_models(measures, num_steps)
+    models, nodes = belief_models(measures, num_steps), num_nodes(measures, num_steps=num_steps)
     count = len(models.A)
     prior = best_prior = np.full(count, 1 / count)
     best, upper = 0.0, np.inf
     cuts: list[np.ndarray] = []
     while len(cuts) < max_cuts and best < (1 - TOLERANCE) * upper:
-        cuts.append(np.asarray(bayes_gaps(models, jnp.asarray(prior))))
+        cuts.append(np.asarray(bayes_gaps(models, jnp.asarray(prior), nodes)))
         if prior @ cuts[-1] > best:
             best, best_prior = float(prior @ cuts[-1]), prior
         prior, upper = _worst_prior(np.asarray(cuts))
-    return BeliefBound(value=best, upper=upper, prior=best_prior, num_steps=num_steps)
+    error = abs(best - float(best_prior @ np.asarray(bayes_gaps(models, jnp.asarray(best_prior), nodes // 2))))
+    return BeliefBound(max(best - error, 0.0), upper + error, best_prior, num_steps)
 
 
 def is_small(measures: Yardstick, *, num_steps: int) -> bool:
     """Whether the sums of `belief_bound` have few enough terms."""
     inputs, outputs = measures.B.shape[-1], measures.C.shape[-2]
-    if num_steps == 1:
-        return outputs in NUM_NODES
-    return num_steps == 2 and outputs == 1 and inputs in NUM_CANDIDATES and len(measures.A) == 2
+    if (outputs, num_steps) not in MAX_NODES:
+        return False
+    if num_steps > 1 and (inputs not in NUM_CANDIDATES or len(measures.A) > 2):
+        return False
+    return num_nodes(measures, num_steps=num_steps) <= MAX_NODES[outputs, num_steps]
+
+
+def num_nodes(measures: Yardstick, *, num_steps: int) -> int:
+    """Nodes along each output: in proportion to the largest ratio of two members' innovations."""
+    roots = np.asarray(measures.S_root[:, :num_steps])
+    ratios = np.linalg.norm(np.linalg.solve(roots[:, None], roots[None, :]), ord=2, axis=(-2, -1))
+    return MIN_NODES[roots.shape[-1]] * int(np.ceil(np.max(ratios) - 0.25))
 
 
 def belief_models(measures: Yardstick, num_steps: int) -> Models:
@@ -90,15 +102,15 @@ def belief_models(measures: Yardstick, num_steps: int) -> Models:
 
 
 @eqx.filter_jit
-def bayes_gaps(models: Models, prior: Float[Array, " member"]) -> Float[Array, " member"]:
+def bayes_gaps(models: Models, prior: Float[Array, " member"], nodes: int) -> Float[Array, " member"]:
     """The gap of every member over the steps of `models`, under the best policy against the prior."""
-    return _gaps_from(0, models, jnp.log(prior), jnp.zeros_like(models.A[:, 0]))
+    return _gaps_from(0, nodes, models, jnp.log(prior), jnp.zeros_like(models.A[:, 0]))
 
 
-def _gaps_from(step: int, models: Models, log_weights: Array, predicted: Array) -> Array:
+def _gaps_from(step: int, nodes: int, models: Models, log_weights: Array, predicted: Array) -> Array:
     """The gap of every member from a belief on."""
     outputs = models.C.shape[1]
-    points, weights = np.polynomial.hermite_e.hermegauss(NUM_NODES[outputs])
+    points, weights = np.polynomial.hermite_e.hermegauss(nodes)
     grid = np.stack(np.meshgrid(*[points] * outputs, indexing="ij"), axis=-1).reshape(-1, outputs)
     mass = np.prod(np.stack(np.meshgrid(*[weights] * outputs, indexing="ij"), axis=-1), axis=-1).ravel()
 
@@ -107,7 +119,7 @@ def _gaps_from(step: int, models: Models, log_weights: Array, predicted: Array) 
         gained, xhat = jax.vmap(_correct, in_axes=(0, 0, 0, 0, None))(
             models.C, models.L[step], models.S_root[step], predicted, y
         )
-        return _act(step, models, jax.nn.log_softmax(log_weights + gained), xhat)[truth]
+        return _act(step, nodes, models, jax.nn.log_softmax(log_weights + gained), xhat)[truth]
 
     def of(truth: Array) -> Array:
         return jnp.asarray(mass / mass.sum()) @ jax.vmap(at, in_axes=(None, 0))(truth, jnp.asarray(grid))
@@ -120,7 +132,7 @@ def _correct(C: Array, L: Array, S_root: Array, predicted: Array, y: Array) -> t
     return log_density, predicted + L @ innovation
 
 
-def _act(step: int, models: Models, log_weights: Array, xhat: Array) -> Array:
+def _act(step: int, nodes: int, models: Models, log_weights: Array, xhat: Array) -> Array:
     """What this step and all after it cost under every member, with the best input."""
     weights = jnp.exp(log_weights)
     M = models.M[step]
@@ -137,7 +149,7 @@ def _act(step: int, models: Models, log_weights: Array, xhat: Array) -> Array:
 
     def cost(u: Array) -> Array:
         predicted = jnp.einsum("kij,kj->ki", models.A, xhat) + jnp.einsum("kij,j->ki", models.B, u)
-        return now(u) + _gaps_from(step + 1, models, log_weights, predicted)
+        return now(u) + _gaps_from(step + 1, nodes, models, log_weights, predicted)
 
     # Further away the input costs more at once than all later steps cost after the mean.
     later = weights @ (cost(mean) - now(mean))

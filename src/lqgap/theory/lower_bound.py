@@ -29,6 +29,7 @@ from lqgap.theory.centre import centre_bound, differ_in_input
 from lqgap.theory.two_point import PairBound, two_point_bound
 
 MAX_MEMBERS = 32  # whose pairs are all looked at; of a larger class as many are taken, evenly
+FEW_NODES = 20  # to choose pairs by
 NUM_SEARCHED = 3  # pairs for which dynamic programming looks two steps ahead
 
 
@@ -72,7 +73,7 @@ def minimax_lower_bound(members: Any, *, horizon: Any) -> LowerBound:
 
 def _bounds(systems: LQG, measures: Yardstick) -> list[LowerBound]:
     count = len(systems.A)
-    found = [LowerBound(0.0, "bayes", (0, 0), np.full(count, 1 / count), 0, {})]
+    found = [LowerBound(0.0, "trivial", (0, 0), np.full(count, 1 / count), 0, {})]
     if count == 1:
         return found
     pairs = np.asarray(list(itertools.combinations(range(count), 2)))
@@ -100,10 +101,11 @@ def _two_steps_ahead(measures: Yardstick, pairs: Int[np.ndarray, "pair two"]) ->
     def of_pair(pair: Int[np.ndarray, " two"]) -> Yardstick:
         return jax.tree.map(lambda leaf: leaf[pair], measures)
 
-    if measures.K.shape[1] < 2 or not is_small(of_pair(pairs[0]), num_steps=2):
+    pairs = np.asarray([pair for pair in pairs if is_small(of_pair(pair), num_steps=2)]).reshape(-1, 2)
+    if measures.K.shape[1] < 2 or len(pairs) == 0:
         return []
     even = jnp.full(2, 0.5)
-    promise = [float(np.mean(bayes_gaps(belief_models(of_pair(pair), 1), even))) for pair in pairs]
+    promise = [float(np.mean(bayes_gaps(belief_models(of_pair(pair), 1), even, FEW_NODES))) for pair in pairs]
     found = []
     for index in np.argsort(promise)[::-1][:NUM_SEARCHED]:
         bound = belief_bound(of_pair(pairs[index]), num_steps=2)

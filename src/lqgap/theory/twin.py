@@ -17,6 +17,8 @@ bounded-real recursion: it is below g if and only if all of
     N = g^2 in - J' out J - E'X_+E > 0 ,   X = F'X_+F + H' out H + T N^-1 T' ,   T = F'X_+E + H' out J .
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -31,25 +33,25 @@ LARGEST_GAIN = 1e8
 
 
 class Twin(eqx.Module):
-    """The two filters as one linear system, at every step; G and `want_at_once` are for standard normal noise."""
+    """The two filters as one linear system, at one step; G and `want_at_once` are for standard normal noise."""
 
-    F: Float[Array, "time twin twin"]
-    G: Float[Array, "time twin output"]
-    E: Float[Array, "time twin input"]
-    want: Float[Array, "time input twin"]
-    want_at_once: Float[Array, "time input output"]
-    expect: Float[Array, "time output twin"]
+    F: Float[Array, "twin twin"]
+    G: Float[Array, "twin output"]
+    E: Float[Array, "twin input"]
+    want: Float[Array, "input twin"]
+    want_at_once: Float[Array, "input output"]
+    expect: Float[Array, "output twin"]
 
 
 class Spread(eqx.Module):
-    """Second moments at every step without deviation: Cov(Delta), and E ||nu||^2 in a given metric."""
+    """Second moments at one step, without deviation: Cov(Delta), and E ||nu||^2 in a given metric."""
 
-    want: Float[Array, "time input input"]
-    expect: Float[Array, " time"]
+    want: Float[Array, "input input"]
+    expect: Float[Array, ""]
 
 
 def join(first: Yardstick, second: Yardstick, share: float) -> Twin:
-    """The twin under the law that gives the first member this share (one: its own law)."""
+    """The twin at every step, under the law that gives the first member this share (one: its own law)."""
     shares = (share, 1 - share)
     states = len(first.A)
 
@@ -116,7 +118,7 @@ def gain_of_deviation(
         X, factors = jax.lax.scan(step, jnp.zeros_like(twin.F[0]), record, reverse=True)
         return jnp.all(jnp.isfinite(factors)) & jnp.all(jnp.isfinite(X))
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = 0.5 * (low + high)
         above = is_above(jnp.exp(middle))

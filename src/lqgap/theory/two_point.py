@@ -95,7 +95,7 @@ def largest_eigenvalue(X: Float[Array, "time n n"], metric: Float[Array, "time n
     return jnp.linalg.eigvalsh(jnp.swapaxes(roots, 1, 2) @ X @ roots)[:, -1]
 
 
-def truncated_variance(level: Any) -> np.ndarray:
+def truncated_variance(level: Any) -> Any:
     """E min(Z^2, level) of a standard normal number."""
     root = np.sqrt(level)
     inside = scipy.special.erf(root / np.sqrt(2))
@@ -197,7 +197,7 @@ def _fixed_points(figures: Figures, c1: Array, c2: Array, lengths: Array) -> Arr
             left = jnp.maximum(undisturbed - c1 * jnp.sqrt(g), 0)
             return left**2 - level * jnp.sum(wanted * variation)
 
-        def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
             low, high = ends
             middle = 0.5 * (low + high)
             below = bound(middle) >= middle
