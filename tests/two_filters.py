@@ -29,7 +29,9 @@ def operators(first, second, share):
 
     def columns(width, of):
         basis = np.eye(steps * width).reshape(-1, steps, width)
-        return [np.stack([part.ravel() for part in parts], axis=1) for parts in zip(*map(of, basis), strict=True)]
+        return [
+            np.stack([part.ravel() for part in parts], axis=1) for parts in zip(*map(of, basis), strict=True)
+        ]
 
     of_noise = columns(outputs, lambda e: step_by_step(first, second, share, e, np.zeros((steps, inputs))))
     of_input = columns(inputs, lambda d: step_by_step(first, second, share, np.zeros((steps, outputs)), d))

@@ -41,12 +41,14 @@ def test_one_step_of_several_inputs_and_outputs_is_its_definition(seed):
     weights, wants, metrics = [], [], []
     for index, plant in enumerate(plants):
         S = np.asarray(plant.C @ plant.S0 @ plant.C.T + plant.V)
-        density = np.exp(-0.5 * np.sum(y @ np.linalg.inv(S) * y, axis=1)) / (2 * np.pi * np.sqrt(np.linalg.det(S)))
+        density = np.exp(-0.5 * np.sum(y @ np.linalg.inv(S) * y, axis=1)) / (
+            2 * np.pi * np.sqrt(np.linalg.det(S))
+        )
         weights.append(prior[index] * density)
         wants.append(-y @ np.asarray(measures.K[index, 0] @ measures.L[index, 0]).T)
         metrics.append(np.asarray(measures.M[index, 0]))
-    total = sum(w[:, None, None] * M for w, M in zip(weights, metrics, strict=True))
-    moment = sum(w[:, None] * (want @ M) for w, want, M in zip(weights, wants, metrics, strict=True))
+    total = np.einsum("kn,kij->nij", weights, metrics)
+    moment = np.einsum("kn,kni,kij->nj", weights, wants, metrics)
     u = np.linalg.solve(total + 1e-300 * np.eye(2), moment[:, :, None])[:, :, 0]
     expected = [
         np.sum(w * np.einsum("ki,ij,kj->k", u - want, M, u - want)) * cell

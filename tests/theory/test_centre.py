@@ -39,7 +39,9 @@ def test_the_infimum_is_that_of_its_formula():
     total = np.sum(CANDIDATE.wanted) * np.sum(np.minimum(z**2, b) * density)
     bracket = np.maximum(np.sqrt(total) - 0.3 * np.sqrt(g), 0) ** 2
     for om, info in zip(CANDIDATE.wanted, CANDIDATE.information, strict=True):
-        bracket = bracket - b * om * np.minimum(1, (np.sqrt(info) + 0.2 * np.sqrt(g)) ** 2 * (1 / v + 1 / w**2))
+        bracket = bracket - b * om * np.minimum(
+            1, (np.sqrt(info) + 0.2 * np.sqrt(g)) ** 2 * (1 / v + 1 / w**2)
+        )
     expected = np.exp(-v / 8 - w / 2) * np.min(g + 0.25 * np.maximum(bracket, 0))
     assert expected > 0
     np.testing.assert_allclose(infimum(CANDIDATE, np.log([v, w, b]), 4096), expected, rtol=1e-3)

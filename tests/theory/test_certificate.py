@@ -30,7 +30,8 @@ def test_a_linear_policy_is_bracketed_exactly():
 def test_other_policies_are_bracketed_with_confidence():
     bank = ModelBank(MEMBERS.systems, horizon=HORIZON)
     wide, narrow = (
-        certify(bank, MEMBERS, horizon=HORIZON, key=KEY, num_rollouts=256, delta=delta) for delta in (0.01, 0.4)
+        certify(bank, MEMBERS, horizon=HORIZON, key=KEY, num_rollouts=256, delta=delta)
+        for delta in (0.01, 0.4)
     )
     estimate = lg.gap(bank, MEMBERS, horizon=HORIZON, key=KEY, num_rollouts=256)
     np.testing.assert_allclose(wide.gaps, estimate.mean)

@@ -23,7 +23,7 @@ def deploy(policy, systems, *, steps, seed=0):
     keys = jax.random.split(jax.random.key(seed), len(systems.A))
     run = jax.jit(jax.vmap(lambda plant, key: lg.rollout(policy, plant, horizon=steps - 1, key=key)))
     trajectory = run(systems, keys)
-    return np.asarray(trajectory.y), np.asarray(trajectory.u)
+    return np.array(trajectory.y), np.array(trajectory.u)
 
 
 def realised(systems, y, u):
@@ -81,7 +81,9 @@ def test_discrete_parameters_are_all_looked_at():
 def test_most_deployments_are_covered(where):
     """At most delta of 200 are not, three standard errors allowed; a finite class misses the truths between."""
     grid, delta, count = FAMILY.grid(5), 0.1, 200
-    truths = grid.sample(jax.random.key(1), count) if where == "grid" else FAMILY.sample(jax.random.key(1), count)
+    truths = (
+        grid.sample(jax.random.key(1), count) if where == "grid" else FAMILY.sample(jax.random.key(1), count)
+    )
     y, u = deploy(ModelBank(grid.systems), truths.systems, steps=300)
     paid = realised(truths.systems, y, u)
     certificate = certify_deployments(FAMILY, y, u, delta=delta, prior=grid)
@@ -121,7 +123,11 @@ def test_a_longer_task_plans_other_gains():
         (dict(y=np.zeros((3, 2))), r"y has shape \(3, 2\)"),
         (dict(horizon=0), "horizon is 0"),
         (
-            dict(members=ParameterBox(lambda gain: lg.LQG([[0.8]], [[float(gain)]], [[1.0]]), {"gain": (0.5, 2.0)})),
+            dict(
+                members=ParameterBox(
+                    lambda gain: lg.LQG([[0.8]], [[float(gain)]], [[1.0]]), {"gain": (0.5, 2.0)}
+                )
+            ),
             "cannot be traced",
         ),
     ],

@@ -93,7 +93,10 @@ def test_a_likelihood_beyond_double_precision_is_refused():
     ("change", "message"),
     [
         (dict(y=[]), "0 records of y and 2 of u"),
-        (dict(y=[np.zeros((3, 2)), np.zeros((4, 2))], u=[np.zeros((3, 2)), np.zeros((4, 2))]), "3 to 4 steps"),
+        (
+            dict(y=[np.zeros((3, 2)), np.zeros((4, 2))], u=[np.zeros((3, 2)), np.zeros((4, 2))]),
+            "3 to 4 steps",
+        ),
         (dict(y=[np.zeros((3, 1))] * 2), r"y has shape \(3, 1\)"),
         (dict(horizon=1), "horizon is 1"),
     ],

@@ -24,12 +24,17 @@ def block_diagonal(metric):
 def test_the_spread_is_the_covariance_of_two_filters_run_side_by_side(share, seed):
     first, second = pair(seed)
     (want, expect), _ = operators(first, second, share)
-    moments = spread(join(first, second, share), jnp.broadcast_to(jnp.eye(len(first.C)), (HORIZON + 1, *[len(first.C)] * 2)))
+    moments = spread(
+        join(first, second, share),
+        jnp.broadcast_to(jnp.eye(len(first.C)), (HORIZON + 1, *[len(first.C)] * 2)),
+    )
     inputs = first.B.shape[1]
     for h in range(HORIZON + 1):
         rows = want[h * inputs : (h + 1) * inputs]
         np.testing.assert_allclose(moments.want[h], rows @ rows.T, atol=1e-10)
-    np.testing.assert_allclose(moments.expect, np.sum(expect.reshape(HORIZON + 1, -1) ** 2, axis=1), atol=1e-10)
+    np.testing.assert_allclose(
+        moments.expect, np.sum(expect.reshape(HORIZON + 1, -1) ** 2, axis=1), atol=1e-10
+    )
 
 
 @pytest.mark.parametrize("share", [1.0, 0.5])
@@ -38,12 +43,14 @@ def test_a_gain_is_the_largest_singular_value_and_never_below_it(share, seed):
     twin = join(first, second, share)
     _, (want, expect) = operators(first, second, share)
     root_in = np.linalg.cholesky(block_diagonal(first.M))
-    for seen, at_once, dense, metric in (
-        (twin.want, jnp.broadcast_to(jnp.eye(first.M.shape[1]), first.M.shape), want + np.eye(len(want)), second.M),
-        (twin.expect, jnp.zeros((HORIZON + 1, len(first.C), first.B.shape[1])), expect, None),
+    at_once = jnp.broadcast_to(jnp.eye(first.M.shape[1]), first.M.shape)
+    never = jnp.zeros((HORIZON + 1, len(first.C), first.B.shape[1]))
+    unit = jnp.broadcast_to(jnp.eye(len(first.C)), (HORIZON + 1, len(first.C), len(first.C)))
+    for seen, directly, dense, metric in (
+        (twin.want, at_once, want + np.eye(len(want)), second.M),
+        (twin.expect, never, expect, unit),
     ):
-        metric = jnp.broadcast_to(jnp.eye(len(first.C)), (HORIZON + 1, *[len(first.C)] * 2)) if metric is None else metric
-        gain = float(gain_of_deviation(twin, seen, at_once, metric_in=first.M, metric_out=metric))
+        gain = float(gain_of_deviation(twin, seen, directly, metric_in=first.M, metric_out=metric))
         root_out = np.linalg.cholesky(block_diagonal(metric))
         expected = np.linalg.norm(root_out.T @ dense @ np.linalg.inv(root_in).T, ord=2)
         assert expected <= gain * (1 + 1e-12)

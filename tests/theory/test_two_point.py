@@ -21,11 +21,15 @@ SPRINGS = lg.plants.mass_spring_damper().grid(2)
 
 @pytest.mark.parametrize("level", [0.1, 1.0, 7.0])
 def test_the_truncated_variance_is_its_integral(level):
-    expected = scipy.integrate.quad(lambda z: min(z * z, level) * scipy.stats.norm.pdf(z), -12, 12, limit=200)[0]
+    expected = scipy.integrate.quad(
+        lambda z: min(z * z, level) * scipy.stats.norm.pdf(z), -12, 12, limit=200
+    )[0]
     np.testing.assert_allclose(truncated_variance(level), expected, rtol=1e-7)
 
 
-@pytest.mark.parametrize(("num_steps", "expected"), [(1, [1]), (2, [1, 2]), (5, [1, 2, 4, 5]), (8, [1, 2, 4, 8])])
+@pytest.mark.parametrize(
+    ("num_steps", "expected"), [(1, [1]), (2, [1, 2]), (5, [1, 2, 4, 5]), (8, [1, 2, 4, 8])]
+)
 def test_sums_may_stop_at_powers_of_two_and_at_the_end(num_steps, expected):
     assert prefix_lengths(num_steps).tolist() == expected
 
@@ -85,6 +89,8 @@ def test_the_bound_is_the_fixed_point_of_its_formula():
                 return max(left, 0) ** 2 - level * np.sum((wanted * variation)[:length]) - g
 
             if bound(0.0) > 0:
-                best = max(best, scipy.optimize.brentq(bound, 0, bound(0.0) + 1, xtol=1e-14))
+                best = max(
+                    best, scipy.optimize.root_scalar(bound, bracket=(0, bound(0.0) + 1), xtol=1e-14).root
+                )
     found = two_point_bound(measures, np.array([[0, 3]]))
     np.testing.assert_allclose(found.value, best, rtol=1e-5)

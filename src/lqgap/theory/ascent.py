@@ -1,25 +1,29 @@
 """The largest gap over the plants of a family that a log does not refute, by local models of both.
 
-Around a point z of the unit box let l be the log-likelihood, with slope s and information F = sum of the squared
-slopes of the misfit, and G the gap, with slope g. As far as l is quadratic and G linear, the points with
-l >= least are an ellipsoid, and G is largest on its surface:
+Around a point z of the unit box let l be the log-likelihood, with slope s and information F = sum of the
+squared slopes of the misfit, and G the gap, with slope g. As far as l is quadratic and G linear, the points
+with l >= least are an ellipsoid, and G is largest on its surface:
 
     z + F^-1 s + r F^-1 g / (g'F^-1 g)^1/2 ,      r^2 = 2 (l - least) + s'F^-1 s ;
 
 where r^2 < 0 the log refutes all points of the model, and z + F^-1 s leads to where it fits best. Coordinates
-that a step would carry out of the box stay where they are. Every point that is visited and not refuted counts:
-the answer is reached by a plant of the family, and so is never above the true maximum. Starts on all sides of
-the set guard against maxima that are only local; nothing proves that there is no other.
+that a step would carry out of the box stay where they are. A step is taken if it leads to a larger gap that
+is not refuted or, from a refuted point, to a larger likelihood; if not, a shorter one is tried. The answer is
+reached by a plant of the family, and so is never above the true maximum. Starts on all sides of the set guard
+against maxima that are only local; nothing proves that there is no other.
 """
 
 from collections.abc import Callable
 
 import equinox as eqx
+import jax
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-NUM_STEPS = 10
+NUM_STEPS = 25
 LONGEST = 0.25  # step, in units of the box
+SHORTEST = 1e-4
+TOLERANCE = 1e-4  # a smaller gain is the last
 RIDGE = 1e-9
 
 
@@ -34,32 +38,47 @@ class Local(eqx.Module):
 
 
 def climb(
-    local: Callable[[Float[np.ndarray, "point parameter"]], Local],
+    local: Callable[[Float[np.ndarray, "point parameter"], Int[np.ndarray, " point"]], Local],
     starts: Float[np.ndarray, "point parameter"],
     pushes: Float[np.ndarray, "point parameter"],
     *,
     least: Float[np.ndarray, " point"],
 ) -> tuple[Float[np.ndarray, " point"], Float[np.ndarray, "point parameter"]]:
-    """The largest unrefuted gap met on the way from every start, and where; -inf where all were refuted.
+    """The largest unrefuted gap reached from every start, and where; -inf where only refuted points were met.
 
     Args:
-        pushes: directions in which the first steps go instead of along the slope of the gap; zero for none.
+        local: of points and of the numbers of the starts they came from.
+        pushes: directions of the first step within the set, instead of the slope of the gap; zero for none.
         least: the log-likelihood below which a point is refuted.
     """
     z = starts.copy()
-    best, best_z = np.full(len(z), -np.inf), starts.copy()
-    has_pushed = ~np.any(pushes, axis=1)
+    here = local(z, np.arange(len(z)))
+    length, is_pushed = np.full(len(z), LONGEST), np.any(pushes, axis=1)
+    active = np.arange(len(z))
     for _ in range(NUM_STEPS):
-        here = local(z)
-        better = (here.log_likelihood >= least) & (here.gap > best)
-        best[better], best_z[better] = here.gap[better], z[better]
-        direction = np.where(has_pushed[:, None], here.gap_slope, pushes)
-        step, is_inside = ellipsoid_step(z, here, direction, least)
-        has_pushed |= is_inside
-        step = np.nan_to_num(step)  # where it left double precision: stay
-        size = np.max(np.abs(step), axis=1, keepdims=True)
-        z = np.clip(z + step * np.minimum(1, LONGEST / np.maximum(size, 1e-300)), 0, 1)
-    return best, best_z
+        was, least_now, pushed = _take(here, active), least[active], is_pushed[active]
+        direction = np.where(pushed[:, None], pushes[active], was.gap_slope)
+        step = np.nan_to_num(ellipsoid_step(z[active], was, direction, least_now))  # beyond precision: stay
+        size = np.maximum(np.max(np.abs(step), axis=1), 1e-300)
+        proposed = np.clip(z[active] + step * np.minimum(1, length[active] / size)[:, None], 0, 1)
+        now = local(proposed, active)
+        was_allowed, is_allowed = was.log_likelihood >= least_now, now.log_likelihood >= least_now
+        nearer = ~was_allowed & (now.log_likelihood > was.log_likelihood)
+        # A push may lower the gap: what is on the other side is seen from there only.
+        higher = was_allowed & is_allowed & ((now.gap > was.gap) | pushed)
+        taken = nearer | higher
+        is_done = higher & ~pushed & (now.gap <= (1 + TOLERANCE) * was.gap)
+        is_pushed[active] = pushed & ~higher
+        z[active[taken]] = proposed[taken]
+        for old, new in zip(jax.tree.leaves(here), jax.tree.leaves(now), strict=True):
+            old[active[taken]] = new[taken]
+        length[active] = np.where(
+            taken, np.minimum(2 * length[active], LONGEST), 0.4 * np.minimum(length[active], size)
+        )
+        active = active[~is_done & (length[active] >= SHORTEST)]
+        if len(active) == 0:
+            break
+    return np.where(here.log_likelihood >= least, here.gap, -np.inf), z
 
 
 def ellipsoid_step(
@@ -67,21 +86,18 @@ def ellipsoid_step(
     here: Local,
     direction: Float[np.ndarray, "point parameter"],
     least: Float[np.ndarray, " point"],
-) -> tuple[Float[np.ndarray, "point parameter"], np.ndarray]:
-    """To where the model is largest along a direction, and whether it has unrefuted points at all."""
+) -> Float[np.ndarray, "point parameter"]:
+    """To where the local model is largest along a direction, or most likely if it refutes everything."""
     free = np.ones_like(z, dtype=bool)
-    for _ in range(z.shape[1] + 1):
-        step, is_inside = _free_step(here, direction, least, free)
+    while True:
+        step = _free_step(here, direction, least, free)
         leaves = free & (((z <= 0) & (step < 0)) | ((z >= 1) & (step > 0)))
         if not np.any(leaves):
-            break
+            return step
         free &= ~leaves
-    return step, is_inside
 
 
-def _free_step(
-    here: Local, direction: np.ndarray, least: np.ndarray, free: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _free_step(here: Local, direction: np.ndarray, least: np.ndarray, free: np.ndarray) -> np.ndarray:
     identity = np.eye(free.shape[1])
     both = free[:, :, None] & free[:, None, :]
     size = np.max(np.abs(here.information), axis=(1, 2))[:, None, None] + 1e-300
@@ -91,4 +107,8 @@ def _free_step(
     squared = 2 * (here.log_likelihood - least) + np.sum(slope * to_centre, axis=1)
     length = np.sqrt(np.maximum(np.sum(direction * along, axis=1), 1e-300))
     radius = np.sqrt(np.maximum(squared, 0))
-    return to_centre + (radius / length)[:, None] * along, squared > 0
+    return to_centre + (radius / length)[:, None] * along
+
+
+def _take(local: Local, rows: np.ndarray) -> Local:
+    return jax.tree.map(lambda leaf: leaf[rows], local)

@@ -7,16 +7,16 @@ If the true member is revealed after T steps, a policy only gets better. So for 
 with equality at the worst prior if T is at least the horizon H (the input of step H has no effect). What a
 policy needs to know is the belief: the members' posterior weights and filters. At the last of the T steps the
 best input is a weighted mean of what the members want; before, it also decides how much the next observation
-tells, and is searched for around that mean, within the distance beyond which it costs more than can be gained.
-Expectations over an observation are Gauss-Hermite sums under each member, with more nodes the more the members'
-innovations differ in size; by how much half as many nodes change a bound is taken off it.
+tells, and is searched for around that mean, within the distance beyond which it costs more than can be
+gained. Expectations over an observation are Gauss-Hermite sums under each member, with more nodes the more
+the members' innovations differ in size; by how much half as many nodes change a bound is taken off it.
 
 B is concave, and the gaps of its minimiser are a supergradient: the largest B is found by cutting planes,
 
     maximise min_k sum_i mu_i Gap_i(pi_k) over priors mu ,
 
-a linear program whose dual is the best mixture of the policies pi_k found so far: its value bounds the minimax
-over T steps from above, and the two ends meet.
+a linear program whose dual is the best mixture of the policies pi_k found so far: its value bounds the
+minimax over T steps from above, and the two ends meet.
 """
 
 from typing import Any
@@ -61,7 +61,7 @@ class Models(eqx.Module):
 
 
 def belief_bound(measures: Yardstick, *, num_steps: int, max_cuts: int = MAX_CUTS) -> BeliefBound:
-    """The largest B over priors on all members, for one or two steps (`is_small` says whether it can be had)."""
+    """The largest B over priors on all members, for one or two steps, if it `is_small`."""
     models, nodes = belief_models(measures, num_steps), num_nodes(measures, num_steps=num_steps)
     count = len(models.A)
     prior = best_prior = np.full(count, 1 / count)
@@ -72,7 +72,9 @@ def belief_bound(measures: Yardstick, *, num_steps: int, max_cuts: int = MAX_CUT
         if prior @ cuts[-1] > best:
             best, best_prior = float(prior @ cuts[-1]), prior
         prior, upper = _worst_prior(np.asarray(cuts))
-    error = abs(best - float(best_prior @ np.asarray(bayes_gaps(models, jnp.asarray(best_prior), nodes // 2))))
+    error = abs(
+        best - float(best_prior @ np.asarray(bayes_gaps(models, jnp.asarray(best_prior), nodes // 2)))
+    )
     return BeliefBound(max(best - error, 0.0), upper + error, best_prior, num_steps)
 
 
@@ -96,7 +98,8 @@ def num_nodes(measures: Yardstick, *, num_steps: int) -> int:
 def belief_models(measures: Yardstick, num_steps: int) -> Models:
     """The first steps of the members."""
     K, M, L, S_root = (
-        jnp.swapaxes(stack, 0, 1)[:num_steps] for stack in (measures.K, measures.M, measures.L, measures.S_root)
+        jnp.swapaxes(stack, 0, 1)[:num_steps]
+        for stack in (measures.K, measures.M, measures.L, measures.S_root)
     )
     return Models(measures.A, measures.B, measures.C, K, M, L, S_root)
 
@@ -164,7 +167,7 @@ def _search(cost: Any, weights: Array, centre: Array, reach: Array) -> Array:
     grid = jnp.asarray(np.stack(np.meshgrid(*[ticks] * inputs, indexing="ij"), axis=-1).reshape(-1, inputs))
 
     def zoom(carry: tuple[Array, Array, Array], _: None) -> tuple[tuple[Array, Array, Array], None]:
-        centre, reach, _ = carry
+        centre, reach = carry[:2]
         candidates = centre[None, :] + reach * grid
         costs = jax.vmap(cost)(candidates)
         best = jnp.argmin(costs @ weights)

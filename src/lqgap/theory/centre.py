@@ -1,21 +1,22 @@
 """Two members that differ in B alone, seen from between them: a sharp lower bound where they are close.
 
-Both members share their filter's gains. With D = xhat^1 - xhat^0 before y, and P_c the law of the plant whose B
-is the mean of theirs (see `twin`, with share 1/2),
+Both members share their filter's gains. With D = xhat^1 - xhat^0 before y, and P_c the law of the plant whose
+B is the mean of theirs (see `twin`, with share 1/2),
 
-    dP_{1,0} = exp(+-l_h / 2 - V_h / 8) dP_c ,   V_h = sum_{s<=h} ||C D_s||^2_{1/S} ,   l_h = sum (C D_s)' e_s / S ,
+    dP_{1,0} = exp(+-l_h/2 - V_h/8) dP_c ,   V_h = sum_{s<=h} ||C D_s||^2_{1/S} ,   l_h = sum (C D_s)' e_s/S ,
 
-l a martingale with variation V. With u = -(K^0 xhat^0 + K^1 xhat^1) / 2 + d and any metric M <= M^0, M^1 the mean
-of the two gaps is at least E_c sum_h exp(-V_h/8 - |l_h|/2) (||d||^2_M + ||Delta||^2_M / 4). Stopped when V > v or
-|l| > w (by step h with probability at most E V_h (1/v + 1/w^2): Markov and Doob), and bounded from there on as in
-`two_point`, with g = E sum ||d||^2_M up to then,
+l a martingale with variation V. With u = -(K^0 xhat^0 + K^1 xhat^1) / 2 + d and any metric M <= M^0, M^1 the
+mean of the two gaps is at least E_c sum_h exp(-V_h/8 - |l_h|/2) (||d||^2_M + ||Delta||^2_M / 4). Stopped when
+V > v or |l| > w (by step h with probability at most E V_h (1/v + 1/w^2): Markov and Doob), and bounded from
+there on as in `two_point`, with g = E sum ||d||^2_M up to then,
 
     max(Gap_0, Gap_1) >= e^(-v/8 - w/2) inf_g { g + 1/4 [ (T^1/2 - c_1 g^1/2)_+^2 - sum_h B_h q_h(g) ]_+ } ,
-    T = sum_h E min(om_h Z^2, B_h) ,   E V_h <= ( (E_c V^0_h)^1/2 + c_2 g^1/2 )^2 ,   q_h = min(1, E V_h (1/v + 1/w^2)) ,
+    T = sum_h E min(om_h Z^2, B_h) ,   q_h = min(1, E V_h (1/v + 1/w^2)) ,
+    E V_h <= ( (E_c V^0_h)^1/2 + c_2 g^1/2 )^2 ,
 
-c_1 and c_2 the gains from d to Delta and C D. Every choice of v, w, B_h = b om_h, M and the number of steps is
-valid, the best one found is taken. The bracket decreases in g: between two points of a grid the infimum is at
-least the first point plus a quarter of the bracket at the second, so no grid is too coarse to be valid.
+c_1 and c_2 the gains from d to Delta and C D. Every choice of v, w, B_h = b om_h, M and the number of steps
+is valid, the best one found is taken. The bracket decreases in g: between two points of a grid the infimum is
+at least the first point plus a quarter of the bracket at the second, so no grid is too coarse to be valid.
 """
 
 import equinox as eqx

@@ -1,6 +1,7 @@
 """How good a policy is, as a factor: lower bound <= minimax gap <= worst gap of the policy.
 
-The upper end is exact for linear policies. For others it is the largest upper confidence limit of the members,
+The upper end is exact for linear policies. For others it is the largest upper confidence limit of the
+members,
 
     max_i mean_i + z stderr_i ,    P(N(0, 1) > z) = delta / N ,
 

@@ -2,17 +2,17 @@
 
 Nobody knows the real plant, but the log refutes most models of it. With l and G of `record`,
 
-    U = { theta : l_theta >= log sum_j prior_j exp(l_j) - log(1 / delta) } ,      upper = max over U of G_theta .
+    U = { theta : l_theta >= log sum_j prior_j exp(l_j) - log(1 / delta) } ,   upper = max over U of G_theta .
 
-The prior is fixed before the data are seen. Under the true plant the ratio of the mixture to its likelihood is a
-martingale that starts at one: it ever exceeds 1 / delta with probability at most delta, so that
+The prior is fixed before the data are seen. Under the true plant the ratio of the mixture to its likelihood
+is a martingale that starts at one: it ever exceeds 1 / delta with probability at most delta, so that
 
     P( upper >= G of the true plant, at every step ) >= 1 - delta
 
-whatever policy chose the inputs, and the certificate may be renewed after every step. The true plant need not be
-one of the prior's members. For a finite class the maximum is over its members. For a continuous family it is over
-the whole box: the members of the prior are a first grid, from which `ascent` climbs; as far as it finds
-the maximum the statement is exact. A class that does not contain the plant certifies nothing.
+whatever policy chose the inputs, and the certificate may be renewed after every step. The true plant need not
+be one of the prior's members. For a finite class the maximum is over its members. For a continuous family it
+is over the whole box: from the best of a grid of some hundred members `ascent` climbs; as far as it finds the
+maximum the statement is exact. A class that does not contain the plant certifies nothing.
 """
 
 from typing import Any
@@ -29,16 +29,18 @@ from lqgap.linalg.arguments import MatrixLike
 from lqgap.simulators.building import Branch, branches
 from lqgap.simulators.family import AbstractFamily
 from lqgap.simulators.finite import Finite
-from lqgap.simulators.likelihood import default_prior, require_arguments
+from lqgap.simulators.likelihood import NUM_PRIOR, default_prior, require_arguments
 from lqgap.theory.ascent import Local, climb
 from lqgap.theory.record import Logs, Story, read_logs, tell_all
+
+NUM_LARGEST = 3  # unrefuted members with the largest gaps, from which climbs start
 
 
 class DeploymentCertificate(eqx.Module):
     """With confidence 1 - `delta` a log has cost at most `upper` more than the optimum of the real plant.
 
-    `parameters` are those of the unrefuted plant for which it would be that much. `upper` is infinite where the
-    log refutes every plant: the class is wrong then.
+    `parameters` are those of the unrefuted plant for which it would be that much. `upper` is infinite where
+    the log refutes every plant: the class is wrong then.
     """
 
     upper: Float[np.ndarray, "*log"]
@@ -106,8 +108,13 @@ def _largest(
 def _largest_of_family(
     family: AbstractFamily, prior: Finite, logs: Logs, told: tuple[np.ndarray, np.ndarray], least: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    likelihood, gaps = told
     theta = np.asarray(prior.parameters)
+    if len(prior) < NUM_PRIOR // 2:  # too few to start from
+        more = default_prior(family)
+        theta = np.concatenate([theta, np.asarray(more.parameters)])
+        extra = tell_all(logs, more.systems)
+        told = (np.concatenate([told[0], extra[0]]), np.concatenate([told[1], extra[1]]))
+    likelihood, gaps = told
     upper, parameters = _largest(likelihood >= least, gaps, theta)
     for branch in branches(family):
         rows = branch.rows_of(theta)
@@ -121,7 +128,7 @@ def _largest_of_family(
 def _climb_branch(
     branch: Branch, theta: np.ndarray, logs: Logs, told: tuple[np.ndarray, np.ndarray], least: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Climb from the unrefuted member with the largest gap, and from the likeliest one towards all sides."""
+    """Climb from unrefuted members with the largest gaps, and from the likeliest one towards all sides."""
     likelihood, gaps = told
     parameters = [branch.family.parameters[column] for column in branch.columns]
     low, high = (np.asarray([getattr(p, end) for p in parameters]) for end in ("low", "high"))
@@ -131,24 +138,31 @@ def _climb_branch(
         return np.full(len(least), -np.inf), theta[np.argmax(likelihood, axis=0)]
     if not branch.is_traceable:
         raise InvalidArgumentError(
-            "the family's build cannot be traced by JAX, so that the largest gap over its parameters cannot be "
-            "searched for: write it with jax.numpy, or certify a finite class"
+            "the family's build cannot be traced by JAX, so that the largest gap over its parameters cannot "
+            "be searched for: write it with jax.numpy, or certify a finite class"
         )
     likeliest = np.argmax(likelihood, axis=0)
     allowed = np.where(likelihood >= least, gaps, -np.inf)
-    largest = np.where(np.any(likelihood >= least, axis=0), np.argmax(allowed, axis=0), likeliest)
-    pushes = np.concatenate([np.zeros((2, len(low))), sides, -sides])
-    starts = theta[np.stack([largest] + [likeliest] * (len(pushes) - 1), axis=1)]  # log, start, parameter
+    largest = np.argsort(-allowed, axis=0)[:NUM_LARGEST]
+    largest = np.where(np.isfinite(np.take_along_axis(allowed, largest, axis=0)), largest, likeliest)
+    pushes = np.concatenate([np.zeros((len(largest), len(low))), sides, -sides])
+    rows = np.concatenate([largest, np.tile(likeliest, (2 * len(sides), 1))]).T
+    starts = theta[rows]  # log, start, parameter
     z = (starts[:, :, branch.columns] - low) / np.where(width > 0, width, 1)
 
-    def local(points: np.ndarray) -> Local:
-        figures = logs.map(lambda part, rows: _figures(branch, part, low + width * rows), points.reshape(z.shape))
-        l, G, slope, gap_slope, information = (figure.reshape(len(points), *figure.shape[2:]) for figure in figures)
-        information = information * width[:, None] * width
-        return Local(l, G, slope * width, gap_slope * width, information)
+    owners = np.repeat(np.arange(len(z)), z.shape[1])
 
-    flat = (len(z) * len(pushes), len(low))
-    best, where = climb(local, z.reshape(flat), np.tile(pushes, (len(z), 1)), least=np.repeat(least, len(pushes)))
+    def local(points: np.ndarray, which: np.ndarray) -> Local:
+        figures = logs.map(
+            lambda part, rows: _figures(branch, part, low + width * rows), owners[which], points
+        )
+        log_likelihood, gap, slope, gap_slope, information = figures
+        information = information * width[:, None] * width
+        return Local(log_likelihood, gap, slope * width, gap_slope * width, information)
+
+    best, where = climb(
+        local, z.reshape(-1, len(low)), np.tile(pushes, (len(z), 1)), least=np.repeat(least, len(pushes))
+    )
     best, where = best.reshape(z.shape[:2]), where.reshape(z.shape)
     chosen = np.argmax(best, axis=1)
     rows = np.arange(len(z))
@@ -158,8 +172,8 @@ def _climb_branch(
 
 
 @eqx.filter_jit
-def _figures(branch: Branch, logs: Logs, values: Float[Array, "log point parameter"]) -> tuple[Array, ...]:
-    """Log-likelihood, gap, their slopes and the information at points of every log."""
+def _figures(branch: Branch, logs: Logs, values: Float[Array, "log parameter"]) -> tuple[Array, ...]:
+    """Log-likelihood, gap, their slopes and the information, at a point of every log."""
 
     def of_point(value: Array, y: Array, u: Array) -> tuple[Array, ...]:
         def told(value: Array) -> tuple[Story, Story]:
@@ -170,4 +184,4 @@ def _figures(branch: Branch, logs: Logs, values: Float[Array, "log point paramet
         information = jnp.einsum("tpi,tpj->ij", slopes.misfit, slopes.misfit)
         return story.log_likelihood, story.gap, slopes.log_likelihood, slopes.gap, information
 
-    return jax.vmap(jax.vmap(of_point, in_axes=(0, None, None)))(values, logs.y, logs.u)
+    return jax.vmap(of_point)(values, logs.y, logs.u)

@@ -1,12 +1,12 @@
 """The class behind the lower bound: two plants so alike that a whole horizon does not tell them apart.
 
-Around a nominal plant (A, B, C) take (A, B + D) and (A, B - D) with D K = 0: under the nominal controller both
-are the nominal plant, and nothing is learned unless a policy pays for it. Since
+Around a nominal plant (A, B, C) take (A, B + D) and (A, B - D) with D K = 0: under the nominal controller
+both are the nominal plant, and nothing is learned unless a policy pays for it. Since
 
     K_h = R^-1 B'(P^-1 + B R^-1 B')^-1 A ,    D = radius v w' with B R^-1 w = 0
 
-will do at every step: there must be more inputs than B has rank. v is the direction of the state along which D
-changes the optimal gain most, the first left singular vector of P (A - BK).
+will do at every step: there must be more inputs than B has rank. v is the direction of the state along which
+D changes the optimal gain most, the first left singular vector of P (A - BK).
 
 The nominal controller has a gap of order H radius^2, so that
 
@@ -69,8 +69,8 @@ def _idle_input(plant: LQG) -> np.ndarray:
     _, values, directions = np.linalg.svd(effect)
     if len(directions) == np.sum(values > RANK_TOLERANCE * max(values[0], np.finfo(float).tiny)):
         raise InvalidArgumentError(
-            f"B has rank {len(directions)}, as many as inputs: without an input to spare, a change of B shows "
-            f"under the nominal controller"
+            f"B has rank {len(directions)}, as many as inputs: without an input to spare, a change of B "
+            f"shows under the nominal controller"
         )
     idle = directions[-1]
     return idle * np.sign(idle[np.argmax(np.abs(idle))])

@@ -5,10 +5,10 @@
 xhat the model's filter along the log, K and M its gains for steps 0..horizon. The expectation of G under the
 model that is true is the gap (see `evaluation.yardstick`); along one log G is what it has cost so far.
 
-Gains do not depend on what was observed. Away from the ends of a long horizon they do not depend on time either:
-the filter has settled after a while, and so has the control as long before the end. `settling_time` finds
-how many steps that takes, to the last digits, and no more are computed. Where an observation is lost (NaN) the
-filter's gains are computed anew along the log.
+Gains do not depend on what was observed. Away from the ends of a long horizon they do not depend on time
+either: the filter has settled after a while, and so has the control as long before the end. `settling_time`
+finds how many steps that takes, to the last digits, and no more are computed. Where an observation is lost
+(NaN) the filter's gains are computed anew along the log.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.evaluation.reading import MAX_HORIZON
@@ -30,7 +30,10 @@ from lqgap.systems.innovation import fill_lost
 
 SETTLED = 1e-11  # relative change of Sigma and P in a step, at which gains count as constant
 FIRST_WINDOW = 64
-NUMBERS_AT_A_TIME = 50_000  # observations of all logs that are followed together
+NUMBERS_AT_A_TIME = 100_000  # observations of all logs that are followed together
+
+
+Totals = tuple[Array, Array, Array]  # the prediction, and log-likelihood and gap so far
 
 
 class Story(eqx.Module):
@@ -55,7 +58,7 @@ def tell(
     from_start = jnp.minimum(times, window - 1)
     to_end = jnp.maximum(window - 1 - horizon + times, 0)
 
-    def step(carry: tuple[Array, Array, Array], now: tuple[Array, ...]) -> tuple[tuple[Array, ...], Array]:
+    def step(carry: Totals, now: tuple[Array, ...]) -> tuple[Totals, Array]:
         predicted, log_likelihood, gap = carry
         start, end, observed, applied = now
         innovation, log_density = fill_lost(observed - plant.C @ predicted, finite.S[start])
@@ -109,14 +112,16 @@ class Logs(eqx.Module):
             return tell_with_losses(plant, y, u, horizon=self.horizon)
         return tell(plant, y, u, horizon=self.horizon, window=self.window)
 
-    def map(self, function: Callable[..., Any], *rows: Any) -> list[np.ndarray]:
-        """A function of some logs at a time and of as many rows; its arrays have a leading axis of logs."""
-        total = len(self.y)
-        size = min(total, max(1, NUMBERS_AT_A_TIME // self.y[0].size))
+    def map(self, function: Callable[..., Any], owners: Int[np.ndarray, " point"], *rows: Any) -> list[Any]:
+        """A function of some logs at a time, those of these numbers, and of as many rows."""
+        total = len(owners)
+        most = max(1, NUMBERS_AT_A_TIME // self.y[0].size)
+        size = next((size for size in (1, 8) if total <= size < most), most)  # few sizes to compile for
         answers = []
         for start in range(0, total, size):
             chosen = np.minimum(np.arange(start, start + size), total - 1)
-            part = eqx.tree_at(lambda logs: (logs.y, logs.u), self, (self.y[chosen], self.u[chosen]))
+            logs = owners[chosen]
+            part = eqx.tree_at(lambda logs: (logs.y, logs.u), self, (self.y[logs], self.u[logs]))
             answers.append([np.asarray(a) for a in function(part, *(row[chosen] for row in rows))])
         return [np.concatenate(parts)[:total] for parts in zip(*answers, strict=True)]
 
@@ -124,7 +129,9 @@ class Logs(eqx.Module):
 def read_logs(y: Any, u: Any, systems: LQG, *, horizon: Any) -> Logs:
     """Records of (y, u), all of one length, for plants like these."""
     if len(y) != len(u) or len(y) == 0:
-        raise InvalidArgumentError(f"there are {len(y)} records of y and {len(u)} of u, expected as many of both")
+        raise InvalidArgumentError(
+            f"there are {len(y)} records of y and {len(u)} of u, expected as many of both"
+        )
     sizes = {"num_outputs": systems.num_outputs, "num_inputs": systems.num_inputs}
     records = [read_record(*pair, **sizes) for pair in zip(y, u, strict=True)]
     lengths = sorted({len(observed) for observed, _ in records})
@@ -148,7 +155,7 @@ def tell_all(
     for start in range(0, total, size):
         rows = np.minimum(np.arange(start, start + size), total - 1)
         chunk = jax.tree.map(lambda leaf, rows=rows: leaf[rows], systems)
-        answers.append(logs.map(lambda part, chunk=chunk: _tell(part, chunk)))
+        answers.append(logs.map(lambda part, chunk=chunk: _tell(part, chunk), np.arange(len(logs.y))))
     likelihood, gaps = (np.concatenate(parts, axis=1)[:, :total].T for parts in zip(*answers, strict=True))
     if not np.all(np.isfinite(likelihood)):
         raise NotConvergedError("a likelihood of the log is beyond double precision: check the units of y")

@@ -33,7 +33,7 @@ LARGEST_GAIN = 1e8
 
 
 class Twin(eqx.Module):
-    """The two filters as one linear system, at one step; G and `want_at_once` are for standard normal noise."""
+    """The two filters as one linear system, at one step, driven by standard normal noise."""
 
     F: Float[Array, "twin twin"]
     G: Float[Array, "twin output"]

@@ -1,7 +1,7 @@
 """Two members that cannot be told apart fast enough: a lower bound for every policy, any pair, any horizon.
 
-Under member 0 let u = -K^0 xhat^0 + d, so that g = Gap_0 = E_0 sum ||d||^2_{M^0}, and let Delta and nu be what
-the members want and expect differently (see `twin`, with the law of member 0). For any levels B_h, with
+Under member 0 let u = -K^0 xhat^0 + d, so that g = Gap_0 = E_0 sum ||d||^2_{M^0}, and let Delta and nu be
+what the members want and expect differently (see `twin`, with the law of member 0). For any levels B_h, with
 Delta^0 and nu^0 those without deviation, om_h the largest eigenvalue of Cov(Delta^0_h) in the metric M^1,
 
     Gap_1 >= E_1 sum_h min(||d + Delta||^2_{M^1}, B_h) >= E_0 sum_h min(..) - sum_h B_h tv_h
@@ -10,9 +10,9 @@ Delta^0 and nu^0 those without deviation, om_h the largest eigenvalue of Cov(Del
     KL_h(g) = 1/2 [ (sum_{s<=h} E ||nu^0||^2_{1/S^1})^1/2 + c_2 g^1/2 ]^2
               + 1/2 sum_{s<=h} [ tr(S^0/S^1) - p + log det S^1 / det S^0 ] ,
 
-c_1 and c_2 the gains from d to d + Delta and to nu. LB decreases, so max(Gap_0, Gap_1) >= g* where LB(g*) = g*.
-Terms are non-negative: the sums may stop after any number of steps. Levels are B_h = b om_h; the best b and
-the best number of steps are taken.
+c_1 and c_2 the gains from d to d + Delta and to nu. LB decreases, so max(Gap_0, Gap_1) >= g* where LB(g*) =
+g*. Terms are non-negative: the sums may stop after any number of steps. Levels are B_h = b om_h; the best b
+and the best number of steps are taken.
 """
 
 from collections.abc import Iterator
@@ -89,7 +89,9 @@ def take_pairs(
         yield first, second
 
 
-def largest_eigenvalue(X: Float[Array, "time n n"], metric: Float[Array, "time n n"]) -> Float[Array, " time"]:
+def largest_eigenvalue(
+    X: Float[Array, "time n n"], metric: Float[Array, "time n n"]
+) -> Float[Array, " time"]:
     """Of X in a metric: of metric^1/2 X metric^1/2."""
     roots = jnp.linalg.cholesky(metric)
     return jnp.linalg.eigvalsh(jnp.swapaxes(roots, 1, 2) @ X @ roots)[:, -1]
