@@ -41,6 +41,7 @@ def unrefuted_maximum(members, prior, y, u, delta=0.05):
     return np.max(np.where(likelihood[:, 0] >= least, gaps[:, 0], -np.inf))
 
 
+@pytest.mark.slow
 def test_a_finite_class_is_maximised_over_what_is_not_refuted():
     members = FAMILY.grid(3)
     y, u = deploy(ModelBank(members.systems), members.subset([4]).systems, steps=80)

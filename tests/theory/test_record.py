@@ -55,6 +55,7 @@ def test_a_record_without_losses_is_told_alike_both_ways_and_losses_count(seed):
     assert not np.isclose(told.gap, one.gap)
 
 
+@pytest.mark.slow
 def test_the_mean_of_what_was_paid_is_the_gap():
     """Of 4000 logs under the true plant; four standard errors."""
     plant, horizon = random_plant(1), 15

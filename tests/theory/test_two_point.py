@@ -34,7 +34,7 @@ def test_sums_may_stop_at_powers_of_two_and_at_the_end(num_steps, expected):
     assert prefix_lengths(num_steps).tolist() == expected
 
 
-@pytest.mark.parametrize("horizon", [1, 2])
+@pytest.mark.parametrize("horizon", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_bound_is_below_the_exact_minimax(horizon):
     measures = yardsticks(OPPOSITE, horizon=horizon)
     exact = belief_bound(measures, num_steps=horizon).value

@@ -82,6 +82,11 @@ def certify_deployments(
 ) -> DeploymentCertificate:
     """The certificates of many logs of one length: the same type, with a leading axis."""
     require_arguments(members, delta, prior)
+    if isinstance(members, AbstractFamily) and not members.is_traceable:
+        raise InvalidArgumentError(
+            "the family's build cannot be traced by JAX, so that the largest gap over its parameters cannot "
+            "be searched for: write it with jax.numpy, or certify a finite class"
+        )
     prior = default_prior(members) if prior is None else prior
     logs = read_logs(y, u, prior.systems, horizon=horizon)
     told = tell_all(logs, prior.systems)
@@ -136,11 +141,6 @@ def _climb_branch(
     sides = np.eye(len(low))[width > 0]
     if len(sides) == 0:
         return np.full(len(least), -np.inf), theta[np.argmax(likelihood, axis=0)]
-    if not branch.is_traceable:
-        raise InvalidArgumentError(
-            "the family's build cannot be traced by JAX, so that the largest gap over its parameters cannot "
-            "be searched for: write it with jax.numpy, or certify a finite class"
-        )
     likeliest = np.argmax(likelihood, axis=0)
     allowed = np.where(likelihood >= least, gaps, -np.inf)
     largest = np.argsort(-allowed, axis=0)[:NUM_LARGEST]
