@@ -9,9 +9,10 @@ import lqgap
 from benchmarks.evaluation import rollouts
 from benchmarks.linalg import riccati
 from benchmarks.simulators import audit
-from benchmarks.training import oracles
+from benchmarks.theory import certificates
+from benchmarks.training import families, oracles, prior
 
-BENCHMARKS = (riccati, audit, rollouts, oracles)
+BENCHMARKS = (riccati, audit, rollouts, oracles, families, prior, certificates)
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 

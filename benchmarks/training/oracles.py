@@ -8,7 +8,6 @@ import numpy as np
 import lqgap as lg
 from benchmarks.timing import table
 from lqgap.policies import ModelBank, ProbingBank
-from lqgap.training import TrainingOptions
 
 HORIZON = 200
 FRESH = jax.random.key(99)
@@ -56,7 +55,6 @@ def spring() -> str:
 def sign() -> str:
     members = lg.plants.unknown_sign().grid(2)
     bank = ModelBank(members.systems, horizon=HORIZON)
-    options = TrainingOptions(steps=800, validation_rollouts=2048, patience=40, adversary_rate=0.1)
     policies = {
         "bank, untrained": (bank, 0.0),
         "bank, likeliest member": (ModelBank(members.systems, horizon=HORIZON, mode="map"), 0.0),
@@ -64,7 +62,7 @@ def sign() -> str:
     for seed in (0, 1, 2):
         start = time.perf_counter()
         probing = ProbingBank(bank, key=jax.random.key(seed))
-        result = lg.train_robust(probing, members, horizon=HORIZON, key=jax.random.key(seed), options=options)
+        result = lg.train_robust(probing, members, horizon=HORIZON, key=jax.random.key(seed))
         policies[f"probing bank, trained (seed {seed})"] = (result.policy, time.perf_counter() - start)
     rows, first = [], 0.0
     for name, (policy, seconds) in policies.items():

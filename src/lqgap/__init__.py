@@ -20,7 +20,7 @@ from lqgap.errors import (
 from lqgap.version import __version__
 
 if TYPE_CHECKING:
-    from lqgap import evaluation, interop, linalg, policies, simulators, systems, training
+    from lqgap import evaluation, interop, linalg, policies, simulators, systems, theory, training
     from lqgap.evaluation import (
         exact_average_cost,
         exact_cost,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         stack,
         value_target,
     )
+    from lqgap.theory import certify, certify_deployment, minimax_lower_bound
     from lqgap.training import train_randomized, train_robust
 
 _LAZY = {
@@ -53,6 +54,7 @@ _LAZY = {
     "policies": "lqgap.policies",
     "simulators": "lqgap.simulators",
     "systems": "lqgap.systems",
+    "theory": "lqgap.theory",
     "training": "lqgap.training",
     "check_assumptions": "lqgap.simulators",
     "likelihood_set": "lqgap.simulators",
@@ -65,6 +67,9 @@ _LAZY = {
     "plan_memory": "lqgap.evaluation",
     "regret": "lqgap.evaluation",
     "rollout": "lqgap.evaluation",
+    "certify": "lqgap.theory",
+    "certify_deployment": "lqgap.theory",
+    "minimax_lower_bound": "lqgap.theory",
     "train_randomized": "lqgap.training",
     "train_robust": "lqgap.training",
     "LQG": "lqgap.systems",
@@ -91,6 +96,8 @@ __all__ = [
     "PrecisionError",
     "__version__",
     "bias",
+    "certify",
+    "certify_deployment",
     "check_assumptions",
     "enable_x64",
     "evaluation",
@@ -103,6 +110,7 @@ __all__ = [
     "likelihood_set",
     "linalg",
     "log_likelihood",
+    "minimax_lower_bound",
     "plan_memory",
     "plants",
     "policies",
@@ -114,6 +122,7 @@ __all__ = [
     "solve_finite",
     "stack",
     "systems",
+    "theory",
     "train_randomized",
     "train_robust",
     "training",

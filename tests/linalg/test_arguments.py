@@ -10,6 +10,7 @@ from lqgap.linalg.arguments import (
     read_count,
     read_covariance,
     read_positive,
+    read_probability,
     read_record,
     read_symmetric,
 )
@@ -86,3 +87,10 @@ def test_symmetric_matrices_may_be_indefinite():
     )
     with pytest.raises(InvalidSystemError, match="X is not symmetric"):
         read_symmetric("X", [[0.0, 1.0], [0.0, 0.0]], size=2, why="")
+
+
+@pytest.mark.parametrize("value", [0, 1.0, -0.1, float("nan"), [0.5]])
+def test_a_probability_lies_between_zero_and_one(value):
+    assert read_probability("delta", np.float32(0.25)) == 0.25
+    with pytest.raises(InvalidArgumentError, match="delta is"):
+        read_probability("delta", value)

@@ -32,17 +32,21 @@ def read_horizon(policy: Any, horizon: Any) -> int:
 
 def read_systems(policy: AbstractPolicy, members: Any) -> LQG:
     """The plants of a finite class, a batched LQG or one LQG as one batch, of the policy's size."""
-    if isinstance(members, Finite):
-        systems = members.systems
-    elif isinstance(members, LQG):
-        systems = jax.tree.map(lambda leaf: leaf[None], members) if members.A.ndim == 2 else members
-    else:
-        raise InvalidArgumentError(
-            f"members is a {type(members).__name__}, expected a finite class of simulators, or LQGs: a "
-            f"family has members by .grid(points), .sample(key, count) or .cover(radius)"
-        )
+    systems = read_members(members)
     require_fit(policy, systems)
     return systems
+
+
+def read_members(members: Any) -> LQG:
+    """The plants of a finite class, a batched LQG or one LQG as one batch."""
+    if isinstance(members, Finite):
+        return members.systems
+    if isinstance(members, LQG):
+        return jax.tree.map(lambda leaf: leaf[None], members) if members.A.ndim == 2 else members
+    raise InvalidArgumentError(
+        f"members is a {type(members).__name__}, expected a finite class of simulators, or LQGs: a "
+        f"family has members by .grid(points), .sample(key, count) or .cover(radius)"
+    )
 
 
 def require_fit(policy: AbstractPolicy, plant: LQG) -> None:

@@ -117,6 +117,14 @@ def read_positive(name: str, value: Any) -> Any:
     return float(number)
 
 
+def read_probability(name: str, value: Any) -> float:
+    """A number between zero and one, both excluded."""
+    number = _read_numbers(name, value)
+    if number.ndim != 0 or not 0 < number < 1:
+        raise InvalidArgumentError(f"{name} is {_show(value)}, expected a probability between 0 and 1")
+    return float(number)
+
+
 def read_key(key: Any) -> Array:
     """A key of JAX's random numbers."""
     is_key = isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key)

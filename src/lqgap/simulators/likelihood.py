@@ -85,8 +85,8 @@ def likelihood_set(
         prior: the members that share the prior mass equally, chosen before the data were seen; by default the
             class itself, or a grid of the family.
     """
-    _require_arguments(members, delta, prior)
-    prior = _default_prior(members) if prior is None else prior
+    require_arguments(members, delta, prior)
+    prior = default_prior(members) if prior is None else prior
     systems = prior.systems
     y, u = read_record(y, u, num_outputs=systems.num_outputs, num_inputs=systems.num_inputs)
     total = jnp.full(len(y), -jnp.inf)
@@ -98,7 +98,22 @@ def likelihood_set(
     return Unrefuted(members.parameters, members, y, u, evidence, float(delta))
 
 
-def _require_arguments(members: Any, delta: Any, prior: Any) -> None:
+def default_prior(members: Finite | AbstractFamily) -> Finite:
+    """The class itself, a grid of about NUM_PRIOR members, or as many random ones, whatever the data."""
+    while isinstance(members, Unrefuted):
+        members = members.family
+    if isinstance(members, Finite):
+        return members
+    num_choices = int(np.prod([len(p.choices) or 1 for p in members.parameters]))
+    num_intervals = sum(not p.choices and p.high > p.low for p in members.parameters)
+    points = max(2, round((NUM_PRIOR / num_choices) ** (1 / max(num_intervals, 1))))
+    if num_choices * points**num_intervals > 4 * NUM_PRIOR:
+        return members.sample(jax.random.key(0), NUM_PRIOR)
+    return members.grid(points)
+
+
+def require_arguments(members: Any, delta: Any, prior: Any) -> None:
+    """Raise unless they make a likelihood set."""
     if not isinstance(members, Finite | AbstractFamily):
         raise InvalidArgumentError(f"members is a {type(members).__name__}, expected a class or a family")
     if isinstance(members, Finite) and members.radius > 0:
@@ -112,20 +127,6 @@ def _require_arguments(members: Any, delta: Any, prior: Any) -> None:
         )
     if not isinstance(delta, float) or not 0 < delta < 1:
         raise InvalidArgumentError(f"delta is {delta!r}, expected a probability between 0 and 1")
-
-
-def _default_prior(members: Finite | AbstractFamily) -> Finite:
-    """The class itself, a grid of about NUM_PRIOR members, or as many random ones, whatever the data."""
-    while isinstance(members, Unrefuted):
-        members = members.family
-    if isinstance(members, Finite):
-        return members
-    num_choices = int(np.prod([len(p.choices) or 1 for p in members.parameters]))
-    num_intervals = sum(not p.choices and p.high > p.low for p in members.parameters)
-    points = max(2, round((NUM_PRIOR / num_choices) ** (1 / max(num_intervals, 1))))
-    if num_choices * points**num_intervals > 4 * NUM_PRIOR:
-        return members.sample(jax.random.key(0), NUM_PRIOR)
-    return members.grid(points)
 
 
 def _margins(systems: LQG, y: Array, u: Array, evidence: Array) -> np.ndarray:

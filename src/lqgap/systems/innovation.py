@@ -26,20 +26,16 @@ def fill_lost(
     seen = ~jnp.isnan(innovation)
     known = jnp.where(seen, innovation, 0)
     masked = jnp.where(seen[:, None] & seen[None, :], S, jnp.eye(len(S), dtype=S.dtype))
-    solve = _solve_unrolled if len(S) <= MAX_UNROLLED else _solve
+    solve = solve_unrolled if len(S) <= MAX_UNROLLED else _solve
     precision_times, log_density = solve(masked, known)
     log_density = log_density - 0.5 * jnp.sum(seen).astype(S.dtype) * math.log(2 * math.pi)
     return jnp.where(seen, innovation, S @ precision_times), log_density
 
 
-def _solve(S: Array, e: Array) -> tuple[Array, Array]:
-    """S^-1 e and -1/2 (e' S^-1 e + log det S)."""
-    solution = solve_psd(S, e)
-    return solution, -0.5 * (e @ solution + log_det_psd(S))
-
-
-def _solve_unrolled(S: Array, e: Array) -> tuple[Array, Array]:
-    """The same by S = G D G' with unit triangular G and diagonal D."""
+def solve_unrolled(
+    S: Float[Array, "n n"], e: Float[Array, " n"]
+) -> tuple[Float[Array, " n"], Float[Array, ""]]:
+    """S^-1 e and -1/2 (e' S^-1 e + log det S), by S = G D G' with unit triangular G and diagonal D."""
     size = len(S)
     factor = [[S[i, j] for j in range(size)] for i in range(size)]
     pivots, forward = [], [e[i] for i in range(size)]
@@ -60,3 +56,9 @@ def _solve_unrolled(S: Array, e: Array) -> tuple[Array, Array]:
         for i in range(j + 1, size):
             backward[j] = backward[j] - factor[i][j] * backward[i]
     return jnp.stack(backward), log_density
+
+
+def _solve(S: Array, e: Array) -> tuple[Array, Array]:
+    """The same by Cholesky."""
+    solution = solve_psd(S, e)
+    return solution, -0.5 * (e @ solution + log_det_psd(S))

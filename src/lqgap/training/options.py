@@ -37,7 +37,7 @@ class TrainingOptions:
         rounds: most rounds of search and training, for a continuous family.
     """
 
-    steps: int = 300
+    steps: int = 200
     num_rollouts: int | None = None
     learning_rate: float = 0.1
     adversary_rate: float = 0.2
