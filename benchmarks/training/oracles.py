@@ -24,12 +24,13 @@ def spring() -> str:
     members = family.grid(5)
     bank = ModelBank(members.systems, horizon=HORIZON)
     policies, times = {"bank, untrained": bank}, {"bank, untrained": 0.0}
-    for name, train in (
-        ("domain randomisation", lg.train_randomized),
-        ("robust training", lg.train_robust),
+    for name, train, plants in (
+        ("domain randomisation", lg.train_randomized, members),
+        ("robust training", lg.train_robust, members),
+        ("robust training over the box", lg.train_robust, family),
     ):
         start = time.perf_counter()
-        policies[name] = train(bank, members, horizon=HORIZON, key=jax.random.key(0)).policy
+        policies[name] = train(bank, plants, horizon=HORIZON, key=jax.random.key(0)).policy
         times[name] = time.perf_counter() - start
     unseen = family.sample(jax.random.key(7), 200)
     rows = []
