@@ -74,6 +74,7 @@ def test_standard_errors_are_those_of_the_estimates():
     assert abs(np.mean(squares) - 2) < 3 * 2 / np.sqrt(30)  # a chi square of 2 degrees has the deviation 2
 
 
+@pytest.mark.slow
 def test_a_family_that_cannot_be_traced_gives_the_same_fit():
     y, u = record(FAMILY.system(THETA), steps=200, seed=1)
     assert not PYTHON_FAMILY.is_traceable

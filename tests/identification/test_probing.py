@@ -5,8 +5,9 @@ from springs import FAMILY
 
 import lqgap
 from lqgap.errors import InvalidArgumentError
-from lqgap.identification.probing import choose_probing
-from lqgap.simulators import Finite, likelihood_set
+from lqgap.identification.fit import fit_parameters
+from lqgap.identification.probing import choose_probing, probing_for_gains
+from lqgap.simulators import Finite, ParameterBox, likelihood_set
 
 MEMBERS = FAMILY.grid(2)
 SERVERS = lqgap.plants.web_server(coupling=1.0, persistence=1.0).grid(2)
@@ -68,6 +69,31 @@ def test_units_of_the_input_scale_the_amplitude():
     np.testing.assert_allclose(other.cost, base.cost, rtol=1e-9)
 
 
+def test_gains_are_told_as_well_as_promised():
+    """The Fisher information of the gain alone, by the fit's exact filters: T steps hold all but the transient."""
+    sigma_u = probing_for_gains(Finite([FAMILY.nominal()]), num_steps=3000, error=0.1)
+    gain_only = ParameterBox(lambda gain: FAMILY.build(stiffness=2.25, gain=gain), {"gain": (1.0, 5.0)})
+    errors = []
+    for y, u in records(FAMILY.nominal(), steps=3000, seed=0, count=4, sigma_u=sigma_u):
+        found = fit_parameters(gain_only, y, u, num_starts=1)
+        errors.append(found.standard_errors[0] / 3.0)  # the nominal gain
+    # Information is a sum of squares of 3000 correlated terms: a few per cent, and half of it in its root.
+    np.testing.assert_allclose(errors, 0.1, rtol=0.1)
+
+
+def test_the_amplitude_for_gains_is_set_by_the_worst_input_and_scales_with_its_units():
+    server = Finite([SERVERS[0]])
+    both = probing_for_gains(server, num_steps=100)
+    single = [
+        probing_for_gains(Finite([lqgap.LQG(p.A, p.B[:, [j]], p.C)]), num_steps=100)
+        for p in server
+        for j in (0, 1)
+    ]
+    np.testing.assert_allclose(both, max(single), rtol=1e-9)
+    np.testing.assert_allclose(probing_for_gains(server, num_steps=400, error=0.05), both, rtol=1e-9)
+    assert both > 100
+
+
 def test_the_cost_is_what_random_inputs_add():
     """A linear policy cannot be random: the same second moments come from noise that enters with the input."""
     probing = choose_probing(MEMBERS, num_steps=300)
@@ -104,3 +130,15 @@ def test_bad_arguments_are_named():
     for members, options, message in cases:
         with pytest.raises(InvalidArgumentError, match=message):
             choose_probing(members, **options)
+    cases = [
+        (FAMILY, {"num_steps": 10}, "expected a finite class"),
+        (MEMBERS, {"num_steps": 10, "error": 0.0}, "error is 0.0"),
+        (
+            Finite([lqgap.LQG([[0.5]], [[0.0]], [[1.0]])]),
+            {"num_steps": 10},
+            "input 0 of member 0 .* no effect",
+        ),
+    ]
+    for members, options, message in cases:
+        with pytest.raises(InvalidArgumentError, match=message):
+            probing_for_gains(members, **options)

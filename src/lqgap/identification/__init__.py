@@ -9,7 +9,7 @@ from lqgap.identification.markov import (
     estimate_markov,
     exact_markov,
 )
-from lqgap.identification.probing import Probing, choose_probing
+from lqgap.identification.probing import Probing, choose_probing, probing_for_gains
 from lqgap.identification.realization import Realization, align, innovation_form
 from lqgap.identification.selection import select_models, truncation_length
 from lqgap.identification.subspace import realize
@@ -29,6 +29,7 @@ __all__ = [
     "exact_markov",
     "fit_parameters",
     "innovation_form",
+    "probing_for_gains",
     "realize",
     "select_models",
     "truncation_length",

@@ -1,6 +1,6 @@
-"""How strongly to probe: the smallest random input that tells all members of a class apart.
+"""How strongly to probe: the smallest random inputs that tell what is wanted, whatever member is the truth.
 
-Under u ~ N(0, sigma^2 I) and member i, the log-likelihood of i over j grows by
+To tell members apart: under u ~ N(0, sigma^2 I) and member i, the log-likelihood of i over j grows by
 
     rate_ij = 1/2 E ||yhat_j - yhat_i||^2_{S_j^-1} + 1/2 [ tr(S_j^-1 S_i) - p + log det S_j / det S_i ]
 
@@ -12,6 +12,12 @@ log(N / delta), z the normal quantile of 1 - delta: for
     D = ( z / 2^1/2 + (z^2 / 2 + log(N / delta))^1/2 )^2 .
 
 A step of probing costs sigma^2 tr(R + B'XB) more than standing still, X = A'XA + C'QC.
+
+To tell gains: if column j of B is known up to a factor, T steps have the Fisher information
+
+    T sigma^2 (B'XB)_jj ,    X = Abar'X Abar + C'S^-1 C ,
+
+on the factor, whose inverse root is the relative standard error of the gain.
 """
 
 from typing import Any
@@ -25,7 +31,7 @@ from jaxtyping import Array, Float
 
 from lqgap.errors import InvalidArgumentError
 from lqgap.linalg import log_det_psd, solve_psd
-from lqgap.linalg.arguments import read_count
+from lqgap.linalg.arguments import read_count, read_positive
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.simulators import Finite
 from lqgap.systems import LQG, Optimum, predictor_matrix
@@ -39,9 +45,7 @@ class Probing(eqx.Module):
     sigma_u: float  # 0 if the noise alone tells all members apart
     pair: tuple[int, int] = eqx.field(static=True)  # (truth, other): the two that are hardest to tell apart
     needed: float  # mean log-likelihood ratio that refutes, D
-    passive: Float[
-        np.ndarray, "member member"
-    ]  # growth of the log-likelihood of the row's member over the column's
+    passive: Float[np.ndarray, "member member"]  # growth of log-likelihood ratios, row over column, at u = 0
     active: Float[np.ndarray, "member member"]  # the same for inputs of unit variance
     cost: Float[np.ndarray, " member"]  # of a step of probing, above that of standing still
 
@@ -53,20 +57,17 @@ class Probing(eqx.Module):
 def choose_probing(members: Finite, *, num_steps: Any, delta: float = 0.05) -> Probing:
     """The smallest amplitude with which a record of `num_steps` leaves the truth alone in the likelihood set.
 
+    It may be none at all, where noise alone tells members apart; a regression needs `probing_for_gains`.
+
     Args:
         members: those that are to be told apart; for a family, a grid as coarse as control allows.
         delta: probability of failing on the hardest pair, and of the likelihood set.
     """
-    if not isinstance(members, Finite):
-        raise InvalidArgumentError(
-            f"members is a {type(members).__name__}, expected a finite class, such as a coarse grid"
-        )
-    num_steps = read_count("num_steps", num_steps, least=1, most=10_000_000)
+    num_steps = _read(members, num_steps)
     if not isinstance(delta, float) or not 0 < delta < 1:
         raise InvalidArgumentError(f"delta is {delta!r}, expected a probability between 0 and 1")
     if len(members) < 2:
         raise InvalidArgumentError("members has one member only: there is nothing to tell apart")
-    _require_stable(members)
     optima = members.optima()
     passive, active = (np.asarray(rate) for rate in _rates(optima, members.systems))
     z = float(scipy.stats.norm.ppf(1 - delta))
@@ -83,13 +84,35 @@ def choose_probing(members: Finite, *, num_steps: Any, delta: float = 0.05) -> P
             f"in the same way, and noise does not tell them apart in {num_steps} steps: drop one of them"
         )
     variances = np.divide(missing, active, out=np.zeros_like(missing), where=missing > 0)
-    i, j = np.unravel_index(np.argmax(variances), variances.shape)
-    sigma_u = float(np.sqrt(variances[i, j]))
-    cost = sigma_u**2 * np.asarray(_input_costs(members.systems))
-    return Probing(sigma_u, (int(i), int(j)), float(needed), passive, active, cost)
+    variance = float(np.max(variances))
+    rates = passive + active * variance + np.where(np.eye(len(members)), np.inf, 0)
+    i, j = np.unravel_index(np.argmin(rates), rates.shape)
+    cost = variance * np.asarray(_input_costs(members.systems))
+    return Probing(float(np.sqrt(variance)), (int(i), int(j)), float(needed), passive, active, cost)
 
 
-def _require_stable(members: Finite) -> None:
+def probing_for_gains(members: Finite, *, num_steps: Any, error: Any = 0.1) -> float:
+    """The smallest amplitude with which a record of `num_steps` tells the gain of every input.
+
+    Args:
+        error: relative standard error of the gain, for the worst input of the worst member.
+    """
+    num_steps = _read(members, num_steps)
+    error = read_positive("error", error)
+    information = np.asarray(_gain_information(members.optima(), members.systems))
+    if np.any(information == 0):
+        index, column = np.argwhere(information == 0)[0]
+        raise InvalidArgumentError(
+            f"input {column} of member {index} ({members.describe(int(index))}) has no effect on its outputs"
+        )
+    return float(1 / (error * np.sqrt(num_steps * np.min(information))))
+
+
+def _read(members: Any, num_steps: Any) -> int:
+    if not isinstance(members, Finite):
+        raise InvalidArgumentError(
+            f"members is a {type(members).__name__}, expected a finite class, such as a coarse grid"
+        )
     radii = np.max(np.abs(np.linalg.eigvals(np.asarray(members.systems.A))), axis=1)
     if np.any(radii >= 1):
         index = int(np.argmax(radii))
@@ -97,6 +120,7 @@ def _require_stable(members: Finite) -> None:
             f"member {index} ({members.describe(index)}) is not stable by itself (spectral radius "
             f"{radii[index]:.6g}): random inputs alone would let it run away; probe around a stabilizer"
         )
+    return read_count("num_steps", num_steps, least=1, most=10_000_000)
 
 
 @jax.jit
@@ -130,6 +154,18 @@ def _responses(optima: Optimum, systems: LQG) -> Array:
     def of_member(optimum: Optimum, plant: LQG) -> Array:
         worth = lyapunov_sum(plant.A.T, plant.C.T @ solve_psd(optimum.S, plant.C))
         return jnp.trace(plant.B.T @ worth @ plant.B)
+
+    return jax.vmap(of_member)(optima, systems)
+
+
+@jax.jit
+def _gain_information(optima: Optimum, systems: LQG) -> Array:
+    """Of every member and input, in a step of unit variance."""
+
+    def of_member(optimum: Optimum, plant: LQG) -> Array:
+        Abar = predictor_matrix(optimum, plant)
+        worth = lyapunov_sum(Abar.T, plant.C.T @ solve_psd(optimum.S, plant.C))
+        return jnp.diagonal(plant.B.T @ worth @ plant.B)
 
     return jax.vmap(of_member)(optima, systems)
 
