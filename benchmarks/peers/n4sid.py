@@ -5,8 +5,8 @@ that which runs this. Records and models are handed over as .npz files without p
 
 Both see the same records and are told the order. The peer does not choose its number of block rows, so it
 runs with several and is judged by the best of them, which a user could not know; ours chooses its lags from
-each record. The peer also estimates a feedthrough from u to y that is not there, and has no option to leave it
-out. Errors are of the predictor's Markov parameters C Abar^k F (of outputs, which hold the Kalman gain) and
+each record. The peer also estimates a feedthrough from u to y that is not there, and cannot leave it out.
+Errors are of the predictor's Markov parameters C Abar^k F (of outputs, which hold the Kalman gain) and
 C Abar^k B (of inputs), relative, root mean square over the records.
 """
 

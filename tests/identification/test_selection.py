@@ -19,7 +19,7 @@ def holds(chosen, index):
 
 
 def test_the_likelihood_set_is_that_of_the_simulators():
-    y, u = record(MEMBERS[TRUTH], steps=200, seed=0)
+    y, u = record(MEMBERS[TRUTH], steps=200, seed=0, settle=0)
     chosen = select_models(MEMBERS, y, u, delta=0.1)
     expected = likelihood_set(MEMBERS, y, u, delta=0.1)
     np.testing.assert_array_equal(chosen.parameters, expected.parameters)
