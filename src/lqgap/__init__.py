@@ -20,7 +20,17 @@ from lqgap.errors import (
 from lqgap.version import __version__
 
 if TYPE_CHECKING:
-    from lqgap import evaluation, interop, linalg, policies, simulators, systems, theory, training
+    from lqgap import (
+        evaluation,
+        identification,
+        interop,
+        linalg,
+        policies,
+        simulators,
+        systems,
+        theory,
+        training,
+    )
     from lqgap.evaluation import (
         exact_average_cost,
         exact_cost,
@@ -48,6 +58,7 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "evaluation": "lqgap.evaluation",
+    "identification": "lqgap.identification",
     "interop": "lqgap.interop",
     "linalg": "lqgap.linalg",
     "plants": "lqgap.simulators.plants",
@@ -106,6 +117,7 @@ __all__ = [
     "exact_gap",
     "find_stabilizer",
     "gap",
+    "identification",
     "interop",
     "likelihood_set",
     "linalg",

@@ -90,7 +90,7 @@ def likelihood_set(
     systems = prior.systems
     y, u = read_record(y, u, num_outputs=systems.num_outputs, num_inputs=systems.num_inputs)
     total = jnp.full(len(y), -jnp.inf)
-    for likelihoods in _likelihoods(systems, y, u):
+    for likelihoods in batch_likelihoods(systems, y, u):
         total = jnp.logaddexp(total, jax.nn.logsumexp(likelihoods, axis=0))
     evidence = total - jnp.log(len(prior))
     if isinstance(members, Finite):
@@ -110,6 +110,16 @@ def default_prior(members: Finite | AbstractFamily) -> Finite:
     if num_choices * points**num_intervals > 4 * NUM_PRIOR:
         return members.sample(jax.random.key(0), NUM_PRIOR)
     return members.grid(points)
+
+
+def batch_likelihoods(systems: LQG, y: Array, u: Array) -> Iterator[np.ndarray]:
+    """l(t) of all plants, a chunk of plants at a time, so that memory does not grow with the class."""
+    total = len(systems.A)
+    size = min(chunk_size(total), 1024 if len(y) <= LONG_RECORD else 64)
+    for start in range(0, total, size):
+        rows = np.minimum(np.arange(start, start + size), total - 1)
+        chunk = jax.tree.map(lambda leaf, rows=rows: leaf[rows], systems)
+        yield np.asarray(_mapped_likelihood(chunk, y, u))[: total - start]
 
 
 def require_arguments(members: Any, delta: Any, prior: Any) -> None:
@@ -132,21 +142,11 @@ def require_arguments(members: Any, delta: Any, prior: Any) -> None:
 def _margins(systems: LQG, y: Array, u: Array, evidence: Array) -> np.ndarray:
     """The least of l(t) - evidence(t) over the record, for every plant of a batch."""
     with np.errstate(invalid="ignore"):  # infinite likelihoods leave NaN, which is refused below
-        margins = [np.min(chunk - np.asarray(evidence), axis=1) for chunk in _likelihoods(systems, y, u)]
+        margins = [np.min(chunk - np.asarray(evidence), axis=1) for chunk in batch_likelihoods(systems, y, u)]
     answer = np.concatenate(margins)
     if np.any(np.isnan(answer)):
         raise NotConvergedError("a likelihood of the record is beyond double precision: check the units of y")
     return answer
-
-
-def _likelihoods(systems: LQG, y: Array, u: Array) -> Iterator[np.ndarray]:
-    """l(t) of all plants, a chunk of plants at a time, so that memory does not grow with the class."""
-    total = len(systems.A)
-    size = min(chunk_size(total), 1024 if len(y) <= LONG_RECORD else 64)
-    for start in range(0, total, size):
-        rows = np.minimum(np.arange(start, start + size), total - 1)
-        chunk = jax.tree.map(lambda leaf, rows=rows: leaf[rows], systems)
-        yield np.asarray(_mapped_likelihood(chunk, y, u))[: total - start]
 
 
 @jax.jit

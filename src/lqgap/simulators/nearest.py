@@ -25,7 +25,7 @@ MAX_EVALUATIONS = 50
 
 def find_nearest(family: "AbstractFamily", plant: LQG, *, num_starts: int) -> tuple[np.ndarray, float]:
     """The parameters of the nearest member found, and its distance."""
-    starts = family.members(_starts(family))
+    starts = family.members(spread_parameters(family))
     require_comparable(starts.systems, plant)
     length = starts.systems.num_states + plant.num_states
     target = Finite([plant]).invariants(length=length)[0]
@@ -37,7 +37,7 @@ def find_nearest(family: "AbstractFamily", plant: LQG, *, num_starts: int) -> tu
     return min(found, key=lambda candidate: candidate[1])
 
 
-def _starts(family: "AbstractFamily") -> np.ndarray:
+def spread_parameters(family: "AbstractFamily") -> np.ndarray:
     """A few hundred rows of parameter values: every combination of choices, with random values between."""
     theta = family.sample_parameters(jax.random.key(0), NUM_STARTS)
     grid = 3 ** len(family.parameters)

@@ -1,0 +1,36 @@
+"""From a record of inputs and outputs to plants: estimates, confidence sets, diagnosis, and how to probe."""
+
+from lqgap.identification.diagnostics import Diagnosis, diagnose
+from lqgap.identification.fit import Fit, fit_parameters
+from lqgap.identification.markov import (
+    MarkovEstimate,
+    MarkovParameters,
+    MarkovRegression,
+    estimate_markov,
+    exact_markov,
+)
+from lqgap.identification.probing import Probing, choose_probing, probing_for_gains
+from lqgap.identification.realization import Realization, align, innovation_form
+from lqgap.identification.selection import select_models, truncation_length
+from lqgap.identification.subspace import realize
+
+__all__ = [
+    "Diagnosis",
+    "Fit",
+    "MarkovEstimate",
+    "MarkovParameters",
+    "MarkovRegression",
+    "Probing",
+    "Realization",
+    "align",
+    "choose_probing",
+    "diagnose",
+    "estimate_markov",
+    "exact_markov",
+    "fit_parameters",
+    "innovation_form",
+    "probing_for_gains",
+    "realize",
+    "select_models",
+    "truncation_length",
+]

@@ -1,0 +1,126 @@
+"""A plant as its predictor, in innovation form, and its coordinates.
+
+    xhat_{t+1} = A xhat_t + B u_t + F e_t ,   y_t = C xhat_t + e_t ,   e ~ N(0, S) ,   Abar = A - F C
+
+This is all that inputs and outputs tell, and all that control needs. The filter gain L = A^-1 F exists if A
+is invertible; without it, chi = A xhat_{t|t} = Abar xhat_{t|t-1} + F y is enough, since u = -M^-1 B'P chi.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from lqgap.errors import InvalidArgumentError
+from lqgap.identification.markov import MarkovParameters
+from lqgap.linalg import solve_psd, solve_riccati, symmetrize
+from lqgap.linalg.arguments import MatrixLike, read_count, read_covariance
+from lqgap.policies import LinearDynamic
+from lqgap.systems import LQG, Optimum
+
+SINGULAR = 1e-8  # smallest singular value of A, relative to the largest, that still tells L from F
+
+
+class Realization(eqx.Module):
+    """A plant in innovation form, in coordinates of its own."""
+
+    A: Float[Array, "state state"]
+    B: Float[Array, "state input"]
+    C: Float[Array, "output state"]
+    F: Float[Array, "state output"]
+    S: Float[Array, "output output"]
+
+    @property
+    def order(self) -> int:
+        """The number of states."""
+        return len(self.A)
+
+    @property
+    def Abar(self) -> Float[Array, "state state"]:
+        """A - F C: how errors of the prediction decay."""
+        return self.A - self.F @ self.C
+
+    @property
+    def L(self) -> Float[Array, "state output"]:
+        """The filter gain A^-1 F; raises where A is singular, so that F does not tell it."""
+        values = np.linalg.svd(np.asarray(self.A), compute_uv=False)
+        if values[-1] <= SINGULAR * values[0]:
+            raise InvalidArgumentError(
+                "A is singular up to rounding (as a pure delay makes it), so that F = A L does not tell L: "
+                "use F, or `controller`, which needs F only"
+            )
+        return jnp.linalg.solve(self.A, self.F)
+
+    def markov(self, *, length: Any) -> MarkovParameters:
+        """C Abar^k F and C Abar^k B for k = 0..length-1, and S."""
+        rows = _powers(self.Abar, self.C, read_count("length", length, least=1))
+        return MarkovParameters(rows @ self.F, rows @ self.B, self.S)
+
+    def controller(self, *, Q: MatrixLike, R: MatrixLike) -> LinearDynamic:
+        """The optimal stationary controller of the plant, as if it were known: Q weighs y, R weighs u."""
+        p, m = len(self.C), self.B.shape[1]
+        Q = read_covariance("Q", Q, size=p, definite=False, why=f"there are {p} outputs")
+        R = read_covariance("R", R, size=m, definite=True, why=f"there are {m} inputs")
+        control = solve_riccati(self.A, self.B, Q=symmetrize(self.C.T @ Q @ self.C), R=R)
+        gain = solve_psd(control.M, self.B.T @ control.P)
+        moved = jnp.eye(self.order) - self.B @ gain
+        return LinearDynamic(moved @ self.Abar, moved @ self.F, -gain @ self.Abar, -gain @ self.F)
+
+
+def innovation_form(optimum: Optimum, plant: LQG) -> Realization:
+    """A plant whose optimum is known, in the plant's own coordinates."""
+    return Realization(plant.A, plant.B, plant.C, optimum.F, optimum.S)
+
+
+def align(estimate: Realization, reference: Realization) -> Realization:
+    """The estimate in rotated coordinates, as near as possible to those of the reference.
+
+    The rotation is orthogonal: balanced realisations of one plant then agree, and nearly so do balanced
+    realisations of estimates of it; plants in other coordinates need not.
+    """
+    for name, value in (("estimate", estimate), ("reference", reference)):
+        if not isinstance(value, Realization):
+            raise InvalidArgumentError(f"{name} is a {type(value).__name__}, expected a Realization")
+    sizes = [(r.order, r.B.shape[1], len(r.C)) for r in (estimate, reference)]
+    if sizes[0] != sizes[1]:
+        raise InvalidArgumentError(
+            f"estimate and reference have (states, inputs, outputs) = {sizes[0]} and {sizes[1]}: only plants "
+            f"of one size can be aligned"
+        )
+    return rotate(estimate, best_rotation(estimate, reference))
+
+
+def best_rotation(estimate: Realization, reference: Realization) -> Float[Array, "state state"]:
+    """The T = U V' of U s V' = svd(Obs' Obs_ref + Ctr Ctr_ref'), best over all orthogonal matrices.
+
+    With n blocks of Obs = [C; C Abar; ..] and Ctr = [F, B, Abar F, Abar B, ..], it minimises
+    ||Obs T - Obs_ref||^2 + ||T' Ctr - Ctr_ref||^2.
+    """
+    (Obs, Ctr), (Obs_ref, Ctr_ref) = _factors(estimate), _factors(reference)
+    U, _, Vt = jnp.linalg.svd(Obs.T @ Obs_ref + Ctr @ Ctr_ref.T)
+    return U @ Vt
+
+
+def rotate(realization: Realization, T: Float[Array, "state state"]) -> Realization:
+    """The realisation in the state T'x, for an orthogonal T."""
+    A, B, C, F = realization.A, realization.B, realization.C, realization.F
+    return Realization(T.T @ A @ T, T.T @ B, C @ T, T.T @ F, realization.S)
+
+
+def _factors(realization: Realization) -> tuple[Array, Array]:
+    n = realization.order
+    gains = jnp.concatenate([realization.F, realization.B], axis=1)
+    rows, columns = _powers(realization.Abar, realization.C, n), _powers(realization.Abar.T, gains.T, n)
+    return rows.reshape(-1, n), columns.reshape(-1, n).T
+
+
+def _powers(A: Array, C: Array, length: int) -> Array:
+    """C A^k for k = 0..length-1."""
+
+    def longer(row: Array, _: None) -> tuple[Array, Array]:
+        return row @ A, row
+
+    return jax.lax.scan(longer, C, length=length)[1]

@@ -1,0 +1,191 @@
+"""A plant in state space from its Markov parameters.
+
+The Hankel matrix  H[i, j] = C Abar^{i+j} [F, B] = O Ctr  has the rank n of the plant. Two ways to factor it:
+
+    plain:      H ~ U s V' ,  O = U s^1/2 ,  Ctr = s^1/2 V' ; C, F and B are blocks of O and Ctr, and
+                Abar = O^+ H_shifted Ctr^+ . Exact on exact parameters.
+    canonical:  (I (x) S^-1/2) H G^1/2 ~ U s V' with G = sum phi phi': errors weigh as much as the data say.
+                Then xhat_t = s^1/2 V' G^-1/2 phi_t, and C, A, B, F by least squares of y_t on xhat_t and of
+                xhat_{t+1} on (xhat_t, u_t, e_t), all sums being moments of the regression. Beyond the last
+                lag H is zero. This is the predictor-based method of A. Chiuso, The role of vector
+                autoregressive modeling in predictor-based subspace identification (Automatica 43, 2007).
+
+The order of an estimate minimises  count log det(residual covariance) + n (2p + m) log count .
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+from jaxtyping import Array
+
+from lqgap.errors import InvalidArgumentError
+from lqgap.identification.markov import MarkovEstimate, MarkovParameters
+from lqgap.identification.realization import Realization
+from lqgap.linalg.arguments import read_count
+
+RANK_TOLERANCE = 1e-10  # of a singular value, relative to the largest
+PATIENCE = 3  # orders without improvement after which no larger one is tried
+
+
+def realize(
+    markov: MarkovParameters | MarkovEstimate,
+    *,
+    order: Any = None,
+    weighting: Literal["plain", "canonical"] | None = None,
+) -> Realization:
+    """A plant with these Markov parameters.
+
+    Args:
+        markov: exact parameters, or what `estimate_markov` returns.
+        order: how many states; if left out, the rank of exact parameters, or the choice of the Bayesian
+            information criterion for an estimate.
+        weighting: "canonical" (the default for an estimate) or "plain" (the only one for exact parameters).
+    """
+    parameters = _read_markov(markov, weighting)
+    if isinstance(markov, MarkovEstimate) and weighting != "plain":
+        states, values = _canonical_states(markov)
+        build = partial(_canonical, markov, states)
+    else:
+        values = _plain_factors(parameters)[1]
+        build = partial(balanced, parameters)
+    rank = _rank(np.asarray(values))
+    if order is None:
+        return _best_order(markov, build, rank) if isinstance(markov, MarkovEstimate) else build(rank)
+    order = read_count("order", order, least=1)
+    if order > rank:
+        raise InvalidArgumentError(
+            f"order is {order}, but the Hankel matrix of {parameters.length} lags has rank {rank}: take a "
+            f"smaller order, or more lags"
+        )
+    return build(order)
+
+
+@partial(jax.jit, static_argnames="order")
+def balanced(parameters: MarkovParameters, order: int) -> Realization:
+    """The plain realisation, for `jit` and `vmap`: nothing is checked."""
+    p, m = parameters.of_inputs.shape[1:]
+    rows, columns = _plain_shape(parameters)
+    U, s, Vt = _plain_factors(parameters)
+    U, root, Vt = U[:, :order], jnp.sqrt(s[:order]), Vt[:order]
+    C, Ctr = U[:p] * root[None, :], root[:, None] * Vt
+    F, B = Ctr[:, :p], Ctr[:, columns * p : columns * p + m]
+    shifted = _hankel(parameters, rows, columns, shift=1)
+    Abar = (U / root[None, :]).T @ shifted @ (Vt / root[:, None]).T
+    return Realization(Abar + F @ C, B, C, F, parameters.S)
+
+
+def _read_markov(markov: Any, weighting: Any) -> MarkovParameters:
+    if not isinstance(markov, MarkovParameters | MarkovEstimate):
+        raise InvalidArgumentError(
+            f"markov is a {type(markov).__name__}, expected MarkovParameters, or what estimate_markov returns"
+        )
+    if weighting not in (None, "plain", "canonical"):
+        raise InvalidArgumentError(f"weighting is {weighting!r}, expected 'canonical' or 'plain'")
+    if isinstance(markov, MarkovEstimate):
+        parameters = markov.parameters
+    elif weighting == "canonical":
+        raise InvalidArgumentError(
+            "weighting is 'canonical', but exact parameters carry no moments of data to weigh with: pass an "
+            "estimate, or leave the weighting out"
+        )
+    else:
+        parameters = markov
+    if parameters.length < 2:
+        raise InvalidArgumentError(
+            "there is one lag only, expected at least 2: A shows in how lags follow on each other"
+        )
+    if not np.all(np.isfinite(np.asarray(parameters.matrix()))):
+        raise InvalidArgumentError("the Markov parameters have entries that are NaN or infinite")
+    return parameters
+
+
+def _rank(values: np.ndarray) -> int:
+    if values[0] == 0:
+        raise InvalidArgumentError(
+            "all Markov parameters are zero: the past tells nothing of the next output"
+        )
+    return int(np.sum(values > RANK_TOLERANCE * values[0]))
+
+
+def _hankel(parameters: MarkovParameters, rows: int, columns: int, *, shift: int) -> Array:
+    """Blocks i+j+shift of the outputs, then of the inputs; zero beyond the last lag."""
+    index = np.arange(rows)[:, None] + np.arange(columns)[None, :] + shift
+    parts = []
+    for blocks in (parameters.of_outputs, parameters.of_inputs):
+        padded = jnp.concatenate([blocks, jnp.zeros_like(blocks[:1])])
+        picked = padded[np.minimum(index, parameters.length)]
+        parts.append(picked.transpose(0, 2, 1, 3).reshape(rows * blocks.shape[1], -1))
+    return jnp.concatenate(parts, axis=1)
+
+
+def _plain_shape(parameters: MarkovParameters) -> tuple[int, int]:
+    rows = parameters.length // 2
+    return rows, parameters.length - rows
+
+
+def _plain_factors(parameters: MarkovParameters) -> tuple[Array, Array, Array]:
+    rows, columns = _plain_shape(parameters)
+    U, s, Vt = jnp.linalg.svd(_hankel(parameters, rows, columns, shift=0), full_matrices=False)
+    return U, s, Vt
+
+
+def _canonical_states(estimate: MarkovEstimate) -> tuple[np.ndarray, np.ndarray]:
+    """s^1/2 V' G^-1/2, which makes states of phi, most telling first; and the singular values s."""
+    parameters, length = estimate.parameters, estimate.length
+    weight = np.kron(np.eye(length), np.linalg.inv(np.linalg.cholesky(np.asarray(parameters.S))))
+    factor = np.linalg.cholesky(np.asarray(estimate.precision()))  # any root of G does
+    hankel = np.asarray(_hankel(parameters, length, length, shift=0))
+    _, s, Vt = np.linalg.svd(weight @ hankel @ factor, full_matrices=False)
+    return np.sqrt(s)[:, None] * scipy.linalg.solve_triangular(factor.T, Vt.T).T, s
+
+
+def _canonical(estimate: MarkovEstimate, states: np.ndarray, order: int) -> Realization:
+    total = np.asarray(estimate.moments.total)
+    p, m = estimate.parameters.of_inputs.shape[1:]
+    split, features = estimate.length * p, states.shape[1]
+    # Signals as combinations of z = (phi, y, u): the state, the next state, output, input, innovation.
+    of_y, of_u = states[:order, :split], states[:order, split:]
+    none_y, none_u = np.zeros((order, p)), np.zeros((order, m))
+    now = np.concatenate([of_y, of_u, none_y, none_u], axis=1)
+    later = np.concatenate([of_y[:, p:], none_y, of_u[:, m:], none_u, of_y[:, :p], of_u[:, :m]], axis=1)
+    y, u = np.eye(p, len(total), features), np.eye(m, len(total), features + p)
+    C = _least_squares(y, now, total)
+    e = y - C @ now
+    A, B, F = np.split(_least_squares(later, np.concatenate([now, u, e]), total), [order, order + m], axis=1)
+    S = e @ total @ e.T / int(estimate.moments.count)
+    return Realization(*(jnp.asarray(matrix) for matrix in (A, B, C, F, 0.5 * (S + S.T))))
+
+
+def _least_squares(target: np.ndarray, regressors: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    gram = regressors @ moments @ regressors.T
+    return scipy.linalg.solve(gram, regressors @ moments @ target.T, assume_a="pos").T
+
+
+def _best_order(estimate: MarkovEstimate, build: Callable[[int], Realization], rank: int) -> Realization:
+    p, m = estimate.parameters.of_inputs.shape[1:]
+    count = int(estimate.moments.count)
+    best, least = build(1), np.inf
+    for order in range(1, rank + 1):
+        candidate = build(order)
+        _, log_det = np.linalg.slogdet(_residual_covariance(estimate, candidate))
+        criterion = count * log_det + order * (2 * p + m) * np.log(count)
+        if criterion < least:
+            best, least = candidate, criterion
+        elif order >= best.order + PATIENCE:
+            break
+    return best
+
+
+def _residual_covariance(estimate: MarkovEstimate, candidate: Realization) -> np.ndarray:
+    """Of the candidate's predictions from as many lags as the estimate has, without compiling anything."""
+    A, B, C, F = (np.asarray(X) for X in (candidate.Abar, candidate.B, candidate.C, candidate.F))
+    rows = [C]
+    for _ in range(estimate.length - 1):
+        rows.append(rows[-1] @ A)
+    M = np.concatenate([row @ gain for gain in (F, B) for row in rows], axis=1)
+    return np.asarray(estimate.residual_covariance(jnp.asarray(M)))

@@ -1,0 +1,142 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from random_systems import random_plant
+from records import record
+
+import lqgap
+from lqgap.identification.markov import MarkovRegression, estimate_markov, exact_markov
+
+PLANT = random_plant(3, radius=0.8)
+
+
+def windows(y, u, length):
+    """phi_t by its definition, one row for each t >= length."""
+    return np.array(
+        [
+            np.concatenate(
+                [*(y[t - k] for k in range(1, length + 1)), *(u[t - k] for k in range(1, length + 1))]
+            )
+            for t in range(length, len(y))
+        ]
+    )
+
+
+@pytest.mark.parametrize("ridge", [0.0, 3.0])
+def test_the_estimate_solves_the_normal_equations(ridge):
+    y, u = record(PLANT, steps=200, seed=0)
+    estimate = estimate_markov(y, u, length=4, ridge=ridge)
+    phi, M = windows(y, u, 4), np.asarray(estimate.parameters.matrix())
+    np.testing.assert_allclose((y[4:] - phi @ M.T).T @ phi, ridge * M, atol=1e-8)
+    np.testing.assert_allclose(estimate.precision(), phi.T @ phi + ridge * np.eye(16), rtol=1e-12, atol=1e-12)
+
+
+def test_residuals_are_those_of_the_record():
+    y, u = record(PLANT, steps=200, seed=0)
+    estimate = estimate_markov(y, u, length=4)
+    M = np.random.default_rng(1).normal(size=(2, 16))
+    residual = y[4:] - windows(y, u, 4) @ M.T
+    expected = residual.T @ residual / len(residual)
+    np.testing.assert_allclose(estimate.residual_covariance(jnp.asarray(M)), expected, rtol=1e-10)
+
+
+def test_sample_by_sample_gives_the_same_estimate():
+    y, u = record(PLANT, steps=100, seed=1)
+    y[37, 0] = np.nan
+    regression = MarkovRegression(length=3, num_outputs=2, num_inputs=2, ridge=0.5)
+    state, _ = jax.lax.scan(
+        lambda state, row: (regression.step(state, *row), None),
+        regression.init(),
+        (jnp.array(y), jnp.array(u)),
+    )
+    streamed, batch = regression.estimate(state), estimate_markov(y, u, length=3, ridge=0.5)
+    assert int(batch.moments.count) == 97 - 4  # the lost observation is in four windows
+    for one, other in zip(jax.tree.leaves(streamed), jax.tree.leaves(batch), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_exact_parameters_are_those_of_the_golden_filter(golden, golden_plant):
+    exact = exact_markov(lqgap.solve(golden_plant), golden_plant, length=3)
+    A, B, C, F = (np.array(golden[name]) for name in "ABCF")
+    Abar = A - F @ C
+    expected = np.concatenate(
+        [
+            *(C @ np.linalg.matrix_power(Abar, k) @ F for k in range(3)),
+            *(C @ np.linalg.matrix_power(Abar, k) @ B for k in range(3)),
+        ],
+        axis=1,
+    )
+    np.testing.assert_allclose(exact.matrix(), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(exact.S, golden["S"], rtol=1e-9)
+
+
+def test_errors_are_within_what_the_precision_says(seed):
+    """(M - M_true) precision^1/2 S^-1/2 has unit normal entries: their mean square over 2 * 40 of them is 1."""
+    y, u = record(PLANT, steps=20_000, seed=seed)
+    estimate = estimate_markov(y, u, length=10)
+    exact = exact_markov(lqgap.solve(PLANT), PLANT, length=10)
+    error = np.asarray(estimate.parameters.matrix() - exact.matrix())
+    precision, S = np.asarray(estimate.precision()), np.asarray(exact.S)
+    mean_square = np.trace(np.linalg.solve(S, error @ precision @ error.T)) / error.size
+    assert abs(mean_square - 1) < 4 * np.sqrt(2 / error.size)  # chi square of that many degrees of freedom
+    # The sample covariance of 20,000 innovations has relative errors of sqrt(2 / 20,000).
+    np.testing.assert_allclose(np.linalg.eigvals(np.linalg.solve(S, estimate.parameters.S)), 1, atol=0.06)
+
+
+def test_the_chosen_length_is_twice_that_of_akaikes_criterion():
+    y, u = record(PLANT, steps=400, seed=0)
+    estimate = estimate_markov(y, u)
+    longest = min((len(y) - 3) // 5 // 2, 50)
+    criteria = []
+    for length in range(1, longest + 1):
+        phi, target = windows(y, u, longest), y[longest:]
+        phi = np.concatenate([phi[:, : 2 * length], phi[:, 2 * longest : 2 * (longest + length)]], axis=1)
+        residual = target - phi @ np.linalg.lstsq(phi, target, rcond=None)[0]
+        S = residual.T @ residual / len(target)
+        criteria.append(len(target) * np.linalg.slogdet(S)[1] + 2 * 2 * 4 * length)
+    assert estimate.length == 2 * (int(np.argmin(criteria)) + 1)
+    assert int(estimate.moments.count) == 400 - longest  # the same windows for all lengths
+
+
+def test_units_do_not_matter():
+    y, u = record(PLANT, steps=300, seed=2)
+    base, other = estimate_markov(y, u, length=4), estimate_markov(1e6 * y, 1e-7 * u, length=4)
+    np.testing.assert_allclose(other.parameters.of_outputs, base.parameters.of_outputs, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        other.parameters.of_inputs, 1e13 * base.parameters.of_inputs, rtol=1e-6, atol=1e5
+    )
+
+
+GOOD = record(PLANT, steps=60, seed=0)
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (lambda y, u: {"y": y[:4], "u": u[:4]}, "too short"),
+        (lambda y, u: {"y": y, "u": u, "length": 40}, "too short"),
+        (lambda y, u: {"y": y, "u": u, "length": 60, "ridge": 1.0}, "too short"),
+        (lambda y, u: {"y": y, "u": u, "length": 0}, "length is 0"),
+        (lambda y, u: {"y": y, "u": u, "ridge": -1.0}, "ridge is -1.0"),
+        (lambda y, u: {"y": y, "u": u, "ridge": np.nan}, "ridge is nan"),
+        (lambda y, u: {"y": y, "u": np.where(u > 2, np.nan, u)}, "u has entries that are NaN"),
+        (lambda y, u: {"y": np.full_like(y, np.nan), "u": u}, "only 0 windows"),
+        (lambda y, u: {"y": y, "u": np.zeros_like(u)}, "does not excite"),
+        (lambda y, u: {"y": y, "u": -0.3 * y}, "does not excite"),
+        (lambda y, u: {"y": y[:, 0], "u": u}, "y has shape"),
+        (lambda y, u: {"y": y[:-1], "u": u}, "y has 59 rows and u has 60"),
+        (lambda y, u: {"y": y, "u": u[:, :0]}, "0 inputs"),
+        (lambda y, u: {"y": "record", "u": u}, "y "),
+    ],
+)
+def test_bad_records_are_named(arguments, message):
+    with pytest.raises(lqgap.LqgapError, match=message):
+        estimate_markov(**arguments(*GOOD))
+
+
+def test_a_static_input_becomes_legal_with_a_ridge():
+    y, _ = GOOD
+    estimate = estimate_markov(y, np.zeros((60, 2)), length=2, ridge=1.0)
+    np.testing.assert_allclose(estimate.parameters.of_inputs, 0, atol=1e-12)
