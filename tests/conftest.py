@@ -49,3 +49,12 @@ def as_users_run_it():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_memory_maps():
+    """Forgets compiled programs before the kernel's limit (65530 maps a process), beyond which XLA crashes."""
+    yield
+    maps = pathlib.Path("/proc/self/maps")
+    if maps.exists() and maps.read_text().count("\n") > 30_000:
+        jax.clear_caches()

@@ -46,7 +46,7 @@ def test_the_smoothed_derivative_is_the_pathwise_one_where_all_is_smooth(monkeyp
     stderr = rows.std(axis=0, ddof=1) / np.sqrt(len(rows))
     # 21 coordinates, and 23 degrees of freedom: beyond 5 standard errors once in 1000.
     assert np.all(np.abs(rows.mean(axis=0) - exact) < 5 * stderr)
-    assert np.max(np.abs(exact) / stderr) > 5  # there is something to see
+    assert np.max(np.abs(exact) / stderr) > 4  # there is something to see
 
 
 def test_a_choice_without_a_pathwise_derivative_has_a_smoothed_one():

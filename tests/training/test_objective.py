@@ -7,7 +7,7 @@ from random_systems import random_plant
 import lqgap as lg
 from lqgap.policies import LinearDynamic, Mixture, ModelBank, Stationary
 from lqgap.policies.limits import read_limits
-from lqgap.training.objective import is_exact, make_objective, shorten_tail
+from lqgap.training.objective import SampledObjective, is_exact, make_objective, shorten_tail
 
 PLANTS = [random_plant(0), random_plant(1)]
 SYSTEMS = lg.stack(PLANTS)
@@ -53,9 +53,10 @@ def test_the_derivative_is_that_of_differences_when_nothing_fades_or_is_shortene
 
     slope = jax.grad(mean_gap)(0.3)
     np.testing.assert_allclose(slope, (mean_gap(0.3 + 1e-5) - mean_gap(0.3 - 1e-5)) / 2e-5, rtol=1e-6)
-    faded = objective.fading(jnp.asarray(0.5))
+    faded = SampledObjective(objective.measures, FREE, jnp.asarray(0.5))
     np.testing.assert_allclose(mean_gap(0.3, faded), mean_gap(0.3), rtol=1e-12)
     assert abs(jax.grad(lambda t: mean_gap(t, faded))(0.3) - slope) > 1e-6 * abs(slope)
+    np.testing.assert_allclose(faded.looking_back(jnp.asarray(0.04)).fade, 0.9)
 
 
 def test_the_tail_keeps_its_values_and_loses_its_pull():

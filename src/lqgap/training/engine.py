@@ -22,7 +22,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from lqgap.policies import AbstractPolicy
 from lqgap.training.derivative import pathwise, smoothed
-from lqgap.training.objective import AbstractObjective, is_exact
+from lqgap.training.objective import AbstractObjective
 from lqgap.training.options import TrainingOptions
 
 MEMORY = 0.95  # of the averages of gradients' sizes and of policies
@@ -257,10 +257,7 @@ def _differentiate(
     if trainer.is_polishing:
         spread = jax.tree.map(lambda size: trainer.options.smoothing * state.shrink * size, trainer.sizes)
         return smoothed(objective, *given, num_rollouts=2 * count, spread=spread)
-    if not is_exact(objective):
-        # Small steps can afford to look farther back.
-        objective = objective.fading(1 - (1 - objective.fade) * jnp.sqrt(state.shrink))
-    return pathwise(objective, *given, num_rollouts=count)
+    return pathwise(objective.looking_back(state.shrink), *given, num_rollouts=count)
 
 
 def _descend(

@@ -40,6 +40,10 @@ class AbstractObjective(eqx.Module):
     ) -> Float[Array, " member"]:
         """The gaps of one policy that is not a mixture."""
 
+    def looking_back(self, shrink: Float[Array, ""]) -> "AbstractObjective":  # noqa: ARG002
+        """The same gaps, with derivatives fit for steps that have shrunk so far."""
+        return self
+
     def gaps(self, policy: AbstractPolicy, key: Array, num_rollouts: int) -> Float[Array, " member"]:
         """The gaps of a policy."""
         if not isinstance(policy, Mixture):
@@ -81,9 +85,9 @@ class SampledObjective(AbstractObjective):
         totals = self.totals(lambda _: policy, numbers, rollout_keys(key, numbers))
         return jnp.mean(jax.vmap(shorten_tail)(totals), axis=1)
 
-    def fading(self, fade: Float[Array, ""]) -> "SampledObjective":
-        """The same gaps, with derivatives that fade in another way."""
-        return SampledObjective(self.measures, self.limits, fade)
+    def looking_back(self, shrink: Float[Array, ""]) -> "SampledObjective":
+        """Small steps can afford derivatives that reach farther back."""
+        return SampledObjective(self.measures, self.limits, 1 - (1 - self.fade) * jnp.sqrt(shrink))
 
     def totals(
         self, policy_from: Callable[[Any], AbstractPolicy], given: Any, keys: tuple[Array, Array]
