@@ -6,8 +6,9 @@
 
 At regular steps the latest policy and the average of recent ones are judged on noise that stays the same,
 by the largest gap (robust) or the mean one (randomised); the best one seen, the start included, is the
-result, so that training on never makes it worse. Updates that are not finite are undone, counted, and make
-later steps smaller.
+result, so that training on never makes it worse. Where looks bring no improvement, training begins again
+from the best policy with smaller steps. Updates that are not finite are undone, counted, and make later
+steps smaller.
 """
 
 from collections.abc import Callable
@@ -214,7 +215,6 @@ def _update(trainer: Trainer, state: TrainingState) -> tuple[TrainingState, Arra
     options = trainer.options
     weights = jax.nn.softmax(state.log_weights)
     key = jax.random.fold_in(trainer.key_noise, state.step)
-
     gaps, gradient = _differentiate(trainer, state, weights, key)
     size = optax.tree.norm(gradient)
     is_finite = jnp.isfinite(size) & jnp.all(jnp.isfinite(gaps))
