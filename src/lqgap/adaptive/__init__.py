@@ -1,0 +1,1 @@
+"""Online control of an unknown plant."""

@@ -1,0 +1,93 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from conftest import GOLDEN
+
+from lqgap.adaptive.statistics import (
+    add_sample,
+    confidence_set,
+    estimate,
+    merge,
+    no_samples,
+    score,
+)
+
+VTR = GOLDEN["vtr_statistics"]
+
+
+def naive(F, Y, psi, beta):
+    """Everything from all samples anew at every step."""
+    switches, sets, start = [], [], 0
+    for t in range(len(F)):
+        kept, new = F[:start], F[start : t + 1]
+        dist = lambda rows: ((rows[:, :, None] - rows[:, None, :]) ** 2).sum(axis=0)  # noqa: E731
+        if np.max(dist(new) / (dist(kept) + psi)) >= 1:
+            start = t + 1
+            losses = ((F[:start] - Y[:start, None]) ** 2).sum(axis=0)
+            switches.append(t)
+            sets.append(dist(F[:start])[np.argmin(losses)] <= beta)
+    return switches, np.asarray(sets)
+
+
+def streaming(F, Y, psi, beta, num_waiting):
+    psi, beta = jnp.asarray(psi), jnp.asarray(beta)
+    everyone = jnp.ones(F.shape[1], dtype=bool)
+
+    def step(statistics, sample):
+        statistics, is_due = add_sample(statistics, *sample, psi=psi)
+        statistics = jax.tree.map(lambda a, b: jnp.where(is_due, a, b), merge(statistics), statistics)
+        return statistics, (is_due, confidence_set(statistics, everyone, beta=beta))
+
+    samples = (jnp.asarray(F), jnp.asarray(Y))
+    statistics, (is_due, sets) = jax.lax.scan(step, no_samples(F.shape[1], num_waiting=num_waiting), samples)
+    switches = np.flatnonzero(is_due)
+    return statistics, list(switches), np.asarray(sets)[switches]
+
+
+def random_samples(seed):
+    draws = np.random.default_rng(seed)
+    members, steps = int(draws.integers(2, 12)), 150
+    slopes, common = draws.normal(size=(members, 3)), 1e3 * draws.normal(size=(steps, 1))
+    F = common + draws.normal(size=(steps, 3)) @ slopes.T
+    return F, F[:, 0] + draws.normal(size=steps)
+
+
+@pytest.mark.parametrize("num_waiting", [0, 7, 40])
+@pytest.mark.parametrize("seed", range(20))
+def test_streaming_and_waiting_switch_when_the_naive_recomputation_does(seed, num_waiting):
+    F, Y = random_samples(seed)
+    switches, sets = naive(F, Y, psi=5.0, beta=60.0)
+    _, found, found_sets = streaming(F, Y, 5.0, 60.0, num_waiting)
+    assert found == switches
+    assert len(switches) > 2
+    np.testing.assert_array_equal(found_sets, sets)
+
+
+def test_golden_statistics():
+    F, Y, split = jnp.asarray(VTR["F"]), jnp.asarray(VTR["Y"]), VTR["split"]
+    psi = jnp.asarray(VTR["psi"])
+    statistics = no_samples(F.shape[1], num_waiting=0)
+    for t, (f, target) in enumerate(zip(F, Y, strict=True)):
+        if t == split:
+            statistics = merge(statistics)
+        statistics, _ = add_sample(statistics, f, target, psi=psi)
+    np.testing.assert_allclose(score(statistics, psi=psi), VTR["score"], rtol=1e-12)
+    statistics = merge(statistics)
+    everyone = jnp.ones(F.shape[1], dtype=bool)
+    np.testing.assert_allclose(statistics.kept.loss, VTR["losses_all"], rtol=1e-12)
+    assert int(estimate(statistics, everyone)) == VTR["argmin_all"]
+    np.testing.assert_allclose(
+        statistics.kept.dist[VTR["argmin_all"]], VTR["dist_to_argmin_all"], rtol=1e-12, atol=1e-12
+    )
+    inside = confidence_set(statistics, everyone, beta=jnp.asarray(VTR["beta"]))
+    assert list(np.flatnonzero(inside)) == VTR["confidence_set_all"]
+
+
+def test_only_the_given_members_are_estimates_and_in_the_set():
+    F, Y = random_samples(1)
+    statistics, _, _ = streaming(F, Y, 5.0, 60.0, 0)
+    best = int(np.argmin(statistics.kept.loss))
+    others = jnp.arange(F.shape[1]) != best
+    assert int(estimate(statistics, others)) != best
+    assert not confidence_set(statistics, others, beta=jnp.asarray(jnp.inf))[best]
