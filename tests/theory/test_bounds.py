@@ -96,6 +96,7 @@ def test_it_prints_as_a_table_and_is_json_without_infinities(found):
     assert all(bound["vacuous"] for bound in record["bounds"])
 
 
+@pytest.mark.slow
 def test_what_has_no_constants_has_no_bound():
     found = bounds(Finite([lqgap.LQG([[1.1]], [[1.0]], [[1.0]])]), horizon=100)
     for bound in found.bounds:
@@ -103,5 +104,6 @@ def test_what_has_no_constants_has_no_bound():
         assert bound.useful_from == math.inf
 
 
+@pytest.mark.slow
 def test_a_fixed_probability_of_failure_costs_linearly_and_never_pays():
     assert bounds(ten_models(), horizon=1000, delta=0.1)["corrected"].useful_from == math.inf

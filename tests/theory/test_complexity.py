@@ -71,6 +71,7 @@ def test_two_parameters_and_known_gain_leave_at_most_45_dimensions():
     assert printed == 1296
 
 
+@pytest.mark.slow
 def test_the_sheet_of_a_spring_family():
     sheet = complexity(FAMILY.grid(3), horizon=1000, length=4, num_runs=8, num_steps=8)
     finite, general, low_rank, with_data = (
@@ -88,6 +89,7 @@ def test_the_sheet_of_a_spring_family():
     assert finite["delta_E"] < with_data["delta_E"] <= low_rank["delta_E"] < general["delta_E"]
 
 
+@pytest.mark.slow
 def test_features_of_samples_stay_within_their_radius():
     members = FAMILY.grid(2)
     norms = uniform_norms(contracting(check_assumptions(members)))

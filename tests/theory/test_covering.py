@@ -52,6 +52,7 @@ def test_no_quantity_changes_faster_than_its_constant(scene, seed):
         assert 0 < np.linalg.norm(change, 2) <= constants[name] * size
 
 
+@pytest.mark.slow
 def test_no_target_changes_faster_than_c_f(scene, seed):
     """On histories of real runs, which lie well within the bounds that C_f is made for."""
     size, members = 1e-5, ten_models()

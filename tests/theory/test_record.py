@@ -27,6 +27,7 @@ def test_a_story_is_the_filter_written_out(seed):
     np.testing.assert_allclose(story.log_likelihood, expected, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_gains_that_have_settled_need_not_be_computed():
     members = lg.plants.mass_spring_damper().grid(2)
     horizon = 299
@@ -68,6 +69,7 @@ def test_the_mean_of_what_was_paid_is_the_gap():
     assert abs(np.mean(gaps) - float(lg.exact_gap(policy, plant, horizon=horizon))) < 4 * error
 
 
+@pytest.mark.slow
 def test_members_and_logs_are_told_in_any_number(monkeypatch):
     members = lg.plants.mass_spring_damper().grid(3)
     records = [random_record(seed, members[0], steps=5) for seed in range(4)]

@@ -8,6 +8,7 @@ from lqgap.theory import fea1, fea2
 from lqgap.theory.samples import draw_samples
 
 
+@pytest.mark.slow
 def test_values_are_the_products_of_features():
     members = ten_models()
     samples = draw_samples(members, length=3, num_runs=5, num_steps=4, key=jax.random.key(0))

@@ -52,6 +52,7 @@ def shortfalls(members, horizon):
     return np.asarray((horizon + 1) * members.optima().J - values(members.systems))
 
 
+@pytest.mark.slow
 def test_limit_and_bound_of_the_golden_plants(golden_plant):
     assert judge(Finite([golden_plant]))[0] < 1000
 

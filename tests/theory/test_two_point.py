@@ -43,6 +43,7 @@ def test_the_bound_is_below_the_exact_minimax(horizon):
     assert np.max(values) > 0.2 * exact
 
 
+@pytest.mark.slow
 def test_two_plants_that_want_the_same_bound_nothing():
     same = lg.stack([random_plant(0), random_plant(0)])
     np.testing.assert_allclose(two_point_bound(yardsticks(same, horizon=5), PAIR).value, 0, atol=1e-12)

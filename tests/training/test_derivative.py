@@ -2,6 +2,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from random_systems import random_plant
 
 import lqgap as lg
@@ -37,6 +38,7 @@ def estimates(parameters, frozen, spread, *, count=24):
     return np.asarray(jax.lax.map(estimate, jax.random.split(jax.random.key(2), count)))
 
 
+@pytest.mark.slow
 def test_the_smoothed_derivative_is_the_pathwise_one_where_all_is_smooth(monkeypatch):
     monkeypatch.setattr("lqgap.training.objective.TAIL", 1e9)
     monkeypatch.setattr("lqgap.training.derivative.LARGEST", 1e9)

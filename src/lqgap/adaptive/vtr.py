@@ -19,39 +19,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from lqgap.adaptive.constants import VTRConstants
 from lqgap.adaptive.statistics import Statistics, add_sample, confidence_set, estimate, merge, no_samples
 from lqgap.evaluation.reading import read_members
-from lqgap.linalg.arguments import read_count, read_positive
+from lqgap.linalg.arguments import read_count
 from lqgap.systems import LQG, Optimum, ValueTarget, arx_matrix, bias_matrix, require_converged, solve
-
-
-class VTRConstants(eqx.Module):
-    """What the procedure can be tuned by.
-
-    Args:
-        psi: the score's regulariser: how much evidence makes a switch.
-        beta: the radius of the confidence set.
-        length: of the clipped history.
-        state_bound: M_x, the norm of a belief beyond which the algorithm halts.
-        num_warmup: steps of random inputs at the start.
-        sigma_u: their standard deviation.
-        max_switches: Kbar.
-    """
-
-    psi: float
-    beta: float
-    length: int = eqx.field(static=True)
-    state_bound: float
-    num_warmup: int = eqx.field(static=True, default=0)
-    sigma_u: float = 1.0
-    max_switches: int = eqx.field(static=True, default=1_000_000)
-
-    def __check_init__(self) -> None:
-        for name in ("psi", "beta", "state_bound", "sigma_u"):
-            read_positive(name, getattr(self, name))
-        read_count("length", self.length, least=1)
-        read_count("num_warmup", self.num_warmup, least=0, most=100_000_000)
-        read_count("max_switches", self.max_switches, least=0, most=1_000_000)
 
 
 class VTRMemory(eqx.Module):
