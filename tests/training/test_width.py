@@ -22,16 +22,21 @@ def test_a_range_is_widened_and_moved_and_choices_stay():
 
 
 @pytest.mark.slow
-def test_both_ways_of_training_meet_the_real_plants_at_every_width():
+def test_both_ways_of_training_meet_the_real_plants_and_pay_for_a_range_beside_them():
     options = TrainingOptions(steps=20, validation_rollouts=64, receipt_rollouts=16)
     family = lg.simulators.ParameterBox(
         lambda pole, gain: build(pole, gain, 1.0), {"pole": (0.5, 0.95), "gain": (0.2, 3.0)}
     )
-    curve = gap_versus_width(family, [0.2, 1.0], horizon=10, key=jax.random.key(0), points=2, options=options)
-    assert [len(estimate.mean) for estimate in curve.robust] == [64, 64]
-    # A range of a fifth leaves most real plants out.
-    assert curve.randomized[0].worst > curve.randomized[1].worst
-    assert curve.to_json()["widths"] == [0.2, 1.0]
+    on, off = (
+        gap_versus_width(
+            family, [0.2], horizon=30, key=jax.random.key(0), shift=shift, points=2, options=options
+        )
+        for shift in (0.0, -0.8)
+    )
+    assert len(on.robust[0].mean) == 64
+    for centred, beside in ((on.randomized, off.randomized), (on.robust, off.robust)):
+        assert beside[0].worst > 1.5 * centred[0].worst
+    assert on.to_json()["widths"] == [0.2]
 
 
 def test_the_crossing_is_where_robust_training_begins_to_win_for_good():
