@@ -27,6 +27,7 @@ from lqgap.linalg import solve_lyapunov
 from lqgap.linalg.arguments import read_count, read_positive, read_probability
 from lqgap.systems import LQG, Optimum, bias_matrix, require_converged, solve
 from lqgap.systems.optimum import closed_loop_matrix, predictor_matrix
+from lqgap.theory.corrected import episodes
 
 CLIPPED = 1e-3  # of an innovation's standard deviation: what clipping the history may change
 MAX_LENGTH = 1000
@@ -81,7 +82,7 @@ def calibrate(members: Any, *, horizon: Any, delta: Any = 0.05) -> VTRConstants:
         beta=8 * float(np.max(variance)) * math.log(max(count, 2) / delta),
         length=int(np.max(np.flatnonzero(too_long), initial=-1)) + 2,  # the first column is that of length 1
         state_bound=10 * float(np.max(root_mean_square)),
-        max_switches=1 + math.ceil((count - 1) * math.log2(1 + count * horizon / (8 * max(count - 1, 1)))),
+        max_switches=math.ceil(episodes(count, float(horizon))),
     )
 
 

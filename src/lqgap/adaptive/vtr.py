@@ -23,7 +23,17 @@ from lqgap.adaptive.constants import VTRConstants
 from lqgap.adaptive.statistics import Statistics, add_sample, confidence_set, estimate, merge, no_samples
 from lqgap.evaluation.reading import read_members
 from lqgap.linalg.arguments import read_count
-from lqgap.systems import LQG, Optimum, ValueTarget, arx_matrix, bias_matrix, require_converged, solve
+from lqgap.systems import (
+    LQG,
+    Optimum,
+    ValueTarget,
+    arx_matrix,
+    require_converged,
+    solve,
+    steady_correct,
+    steady_predict,
+    value_target,
+)
 
 
 class VTRMemory(eqx.Module):
@@ -59,7 +69,6 @@ class LQGVTR(eqx.Module):
     systems: LQG
     optima: Optimum
     N: Float[Array, "member output window"]
-    zeta: Float[Array, "member state state"]
     constants: VTRConstants
     horizon: int = eqx.field(static=True)
     num_waiting: int = eqx.field(static=True)
@@ -71,7 +80,7 @@ class LQGVTR(eqx.Module):
         self.num_waiting = read_count("num_waiting", num_waiting, least=0)
         self.optima = jax.vmap(solve)(self.systems)
         require_converged(self.optima, self.systems)
-        self.N, self.zeta = _prepare(self.systems, self.optima, constants.length)
+        self.N = _arx_matrices(self.systems, self.optima, constants.length)
 
     def init(self, key: PRNGKeyArray) -> VTRMemory:
         """Before the first observation: all members are possible, the one with the smallest J is acted on."""
@@ -113,7 +122,8 @@ class LQGVTR(eqx.Module):
         u = self._act(memory, belief, model, is_active, is_halted)
 
         eta = jnp.concatenate([past_inputs.ravel(), past_outputs.ravel(), u])
-        target = _target(self.systems, self.optima, self.zeta, model, belief, u)
+        optimum, plant = jax.tree.map(lambda leaf: leaf[model], (self.optima, self.systems))
+        target = value_target(optimum, plant, belief, u)
         predictions = jax.vmap(lambda N, S: target.mean(N @ eta, S))(self.N, self.optima.S)
         memory = VTRMemory(
             time=now + 1,
@@ -157,9 +167,8 @@ class LQGVTR(eqx.Module):
 
 
 @eqx.filter_jit
-def _prepare(systems: LQG, optima: Optimum, length: int) -> tuple[Array, Array]:
-    N = jax.vmap(lambda optimum, plant: arx_matrix(optimum, plant, length=length))(optima, systems)
-    return N, jax.vmap(bias_matrix)(optima, systems)
+def _arx_matrices(systems: LQG, optima: Optimum, length: int) -> Array:
+    return jax.vmap(lambda optimum, plant: arx_matrix(optimum, plant, length=length))(optima, systems)
 
 
 def _complete(
@@ -177,21 +186,10 @@ def _complete(
 def _filter(systems: LQG, optima: Optimum, xhat: Array, y: Array, u_last: Array) -> Array:
     """xhat_{t|t} of all members, by their steady filters."""
 
-    def correct(A: Array, B: Array, C: Array, L: Array, xhat: Array) -> Array:
-        predicted = A @ xhat + B @ u_last
-        return predicted + L @ (y - C @ predicted)
+    def correct(plant: LQG, optimum: Optimum, xhat: Array) -> Array:
+        return steady_correct(optimum, plant, steady_predict(plant, xhat, u_last), y)
 
-    return jax.vmap(correct)(systems.A, systems.B, systems.C, optima.L, xhat)
-
-
-def _target(systems: LQG, optima: Optimum, zeta: Array, model: Array, belief: Array, u: Array) -> ValueTarget:
-    """The value target of the model acted on (see `systems.value`)."""
-    A, B, C, Q = (getattr(systems, name)[model] for name in "ABCQ")
-    L, zeta = optima.L[model], zeta[model]
-    predicted = A @ belief + B @ u
-    sigma = predicted - L @ (C @ predicted)
-    weighted = L.T @ zeta
-    return ValueTarget(Phi=weighted @ L + Q, linear=2 * weighted @ sigma, constant=sigma @ zeta @ sigma)
+    return jax.vmap(correct)(systems, optima, xhat)
 
 
 def _push(rows: Array, newest: Array) -> Array:
