@@ -9,6 +9,10 @@ class InvalidArgumentError(LqgapError):
     """An argument has the wrong type, shape or range."""
 
 
+class RefutedClassError(InvalidArgumentError):
+    """No member of a class of simulators agrees with what was observed."""
+
+
 class InvalidSystemError(InvalidArgumentError):
     """A matrix of a system is malformed, or the matrices do not fit together."""
 

@@ -1,107 +1,249 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from naive_vtr import Naive, naive_run
 from random_systems import random_plant
 
 import lqgap as lg
-from lqgap.adaptive.constants import VTRConstants
-from lqgap.adaptive.vtr import LQGVTR
-from lqgap.systems import clipped_beliefs, steady_beliefs
+from lqgap.adaptive import LQGVTR, VTRConstants, VTROptions
+from lqgap.adaptive.memory import LEFT_BALL, MISFIT, RUNNING
+from lqgap.identification import select_models
+from lqgap.policies import LinearDynamic
+from lqgap.simulators import Finite
 
 STEPS = 60
+SIZES = {"states": 2, "inputs": 1, "outputs": 1}
+CONSTANTS = {"psi": 30.0, "beta": 300.0, "length": 6, "state_bound": 1e9}
 
 
-def naive(plants, truth, constants, noise, probes):
-    """The procedure as it is written, with everything computed anew from the whole history at every step."""
-    optima = [lg.solve(plant) for plant in plants]
-    J = np.asarray([optimum.J for optimum in optima])
-    count = len(plants)
+@eqx.filter_jit
+def stream(algorithm, truth, noise, key):
+    """Inputs, observations, and all that the algorithm tells of each step."""
     w, v = noise
-    x, F, Y = w[0], [], []
-    # Of the whole length from the start, so that nothing is compiled twice; what is still to come is zero.
-    ys, us = np.zeros((STEPS + 1, truth.num_outputs)), np.zeros((STEPS + 1, truth.num_inputs))
-    model, start, switches, members = int(np.argmin(J)), 0, [], np.ones(count, dtype=bool)
-    waiting = None
-    for t in range(STEPS + 1):
-        y = np.asarray(truth.C) @ x + v[t]
-        ys[t] = y
-        if waiting is not None:
-            F.append(waiting[1])
-            Y.append(float(waiting[0](jnp.asarray(y))))
-            kept, new = np.asarray(F[:start]).reshape(-1, count), np.asarray(F[start:])
-            dist = lambda rows: ((rows[:, :, None] - rows[:, None, :]) ** 2).sum(axis=0)  # noqa: E731
-            if (
-                np.max(dist(new) / (dist(kept) + constants.psi)) >= 1
-                and len(switches) < constants.max_switches
-            ):
-                start = len(F)
-                losses = ((np.asarray(F) - np.asarray(Y)[:, None]) ** 2).sum(axis=0)
-                members = dist(np.asarray(F))[np.argmin(losses)] <= constants.beta
-                model = int(np.argmin(np.where(members, J, np.inf)))
-                switches.append((t, model, tuple(np.flatnonzero(members))))
-        belief = steady_beliefs(optima[model], plants[model], ys, us)[t]
-        u = np.asarray(-optima[model].K @ belief)
-        if t < constants.num_warmup:
-            u = constants.sigma_u * probes[t]
-        if t == STEPS:
-            u = np.zeros_like(u)
-        us[t] = u
-        if t >= constants.num_warmup:
-            target = lg.value_target(optima[model], plants[model], belief, u)
-            f = []
-            for optimum, plant in zip(optima, plants, strict=True):
-                clipped = clipped_beliefs(optimum, plant, ys, us, length=constants.length)[t]
-                f.append(float(target.mean(plant.C @ (plant.A @ clipped + plant.B @ u), optimum.S)))
-            waiting = (target, np.asarray(f))
-        x = np.asarray(truth.A) @ x + np.asarray(truth.B) @ u + w[t + 1]
-    return us, switches
-
-
-def stream(plants, truth, constants, noise, key, num_waiting):
-    algorithm = LQGVTR(lg.stack(plants), horizon=STEPS, constants=constants, num_waiting=num_waiting)
-    w, v = (jnp.asarray(part) for part in noise)
 
     def step(carry, now):
         memory, x, u_last = carry
-        w_next, v_now = now
-        memory, u, info = algorithm.step(memory, truth.C @ x + v_now, u_last)
-        return (memory, truth.A @ x + truth.B @ u + w_next, u), (u, info)
+        y = truth.C @ x + now[1]
+        memory, u, info = algorithm.step(memory, y, u_last)
+        return (memory, truth.A @ x + truth.B @ u + now[0], u), (u, y, info)
 
     start = (algorithm.init(key), w[0], jnp.zeros(truth.num_inputs))
-    _, (u, info) = jax.jit(lambda: jax.lax.scan(step, start, (w[1:], v)))()
-    switches = [
-        (int(t), int(info.model[t]), tuple(np.flatnonzero(info.members[t])))
+    return jax.lax.scan(step, start, (w[1:], v))[1]
+
+
+def random_noise(seed, truth, *, steps=STEPS):
+    draws = np.random.default_rng(seed)
+    return (
+        jnp.asarray(draws.normal(size=(steps + 2, truth.num_states))),
+        jnp.asarray(draws.normal(size=(steps + 1, truth.num_outputs))),
+    )
+
+
+def switches_of(info):
+    return [
+        (int(t), int(info.choice.optimistic[t]), tuple(np.flatnonzero(info.choice.members[t])))
         for t in np.flatnonzero(info.is_switch)
     ]
-    return np.asarray(u), switches
 
 
-@pytest.mark.parametrize(("seed", "num_warmup", "num_waiting"), [(0, 0, 0), (1, 0, 16), (2, 5, 16)])
-def test_every_step_is_that_of_the_procedure_computed_anew(seed, num_warmup, num_waiting):
-    draws = np.random.default_rng(seed)
-    plants = [random_plant(10 * seed + i) for i in range(4)]
-    truth = plants[int(draws.integers(4))]
-    constants = VTRConstants(
-        psi=30.0, beta=300.0, length=6, state_bound=1e9, num_warmup=num_warmup, sigma_u=0.7
+def random_class(seed, count=4):
+    return [random_plant(100 * seed + i, **SIZES) for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("num_waiting", "history", "seeds"),
+    [
+        (16, "clipped", range(2)),
+        pytest.param(16, "clipped", range(2, 20), marks=pytest.mark.slow),
+        pytest.param(0, "clipped", range(20), marks=pytest.mark.slow),
+        pytest.param(16, "full", range(20), marks=pytest.mark.slow),
+    ],
+)
+def test_every_step_is_that_of_the_procedure_computed_anew(num_waiting, history, seeds):
+    total = 0
+    for seed in seeds:
+        plants, num_warmup = random_class(seed), 5 * (seed % 2)
+        constants = VTRConstants(**CONSTANTS, num_warmup=num_warmup, sigma_u=0.7, delta=1e-300)
+        options = VTROptions(history=history, num_waiting=num_waiting, stops_on_misfit=False)
+        algorithm = LQGVTR(lg.stack(plants), horizon=STEPS, constants=constants, options=options)
+        truth, key = plants[seed % 4], jax.random.key(seed)
+        noise = random_noise(seed, truth)
+        own = jax.random.split(key)[0]
+        probes = [jax.random.normal(jax.random.fold_in(own, t), (1,)) for t in range(num_warmup)]
+        members = [Naive(plant, lg.solve(plant)) for plant in plants]
+        expected, switches = naive_run(
+            members,
+            members[seed % 4],
+            constants,
+            [np.asarray(part) for part in noise],
+            probes=np.asarray(probes),
+            steps=STEPS,
+            length=CONSTANTS["length"] if history == "clipped" else None,
+        )
+        u, _, info = stream(algorithm, truth, noise, key)
+        assert switches_of(info) == switches
+        np.testing.assert_allclose(u, expected, rtol=1e-8, atol=1e-8)
+        total += len(switches)
+    assert total >= 2 * len(seeds)
+
+
+def test_it_gives_up_for_ever_where_the_belief_leaves_its_ball():
+    plants = random_class(0)
+    constants = VTRConstants(**(CONSTANTS | {"state_bound": 1e-3}))
+    safe = LinearDynamic(jnp.zeros((1, 1)), jnp.zeros((1, 1)), jnp.zeros((1, 1)), jnp.full((1, 1), 0.25))
+    algorithm = LQGVTR(lg.stack(plants), horizon=STEPS, constants=constants, fallback=safe)
+    u, y, info = stream(algorithm, plants[0], random_noise(0, plants[0]), jax.random.key(0))
+    assert np.all(np.asarray(info.status) == LEFT_BALL)
+    assert not np.any(info.is_switch)
+    np.testing.assert_allclose(u[:-1], 0.25 * y[:-1], rtol=1e-12)
+    np.testing.assert_array_equal(u[-1], 0.0)
+
+
+def test_observations_that_fit_no_member_pass_control_to_the_fallback():
+    plants = random_class(1)
+    algorithm = LQGVTR(lg.stack(plants), horizon=STEPS, constants=VTRConstants(**CONSTANTS))
+    loud = tuple(5 * part for part in random_noise(0, plants[0]))
+    u, _, info = stream(algorithm, plants[0], loud, jax.random.key(0))
+    stopped = np.flatnonzero(np.asarray(info.status) == MISFIT)
+    assert 0 < stopped[0] < 20
+    np.testing.assert_array_equal(u[stopped[0] :], 0.0)
+    quiet = LQGVTR(
+        lg.stack(plants),
+        horizon=STEPS,
+        constants=VTRConstants(**CONSTANTS),
+        options=VTROptions(stops_on_misfit=False),
     )
-    noise = (
-        draws.normal(size=(STEPS + 2, truth.num_states)),
-        draws.normal(size=(STEPS + 1, truth.num_outputs)),
+    _, _, info = stream(quiet, plants[0], loud, jax.random.key(0))
+    assert np.all(np.asarray(info.status) == RUNNING)
+
+
+def test_a_lost_observation_leaves_out_the_samples_that_would_need_it():
+    plants = random_class(2)
+    algorithm = LQGVTR(lg.stack(plants), horizon=STEPS, constants=VTRConstants(**CONSTANTS))
+    w, v = random_noise(3, plants[0])
+    lost = 20
+    u, _, info = stream(algorithm, plants[0], (w, v.at[lost].set(jnp.nan)), jax.random.key(0))
+    assert np.all(np.isfinite(u))
+    assert list(np.flatnonzero(info.is_lost)) == [lost]
+    window = np.arange(lost, lost + CONSTANTS["length"])
+    assert not np.any(np.asarray(info.is_switch)[window + 1])
+    assert np.all(np.isnan(np.asarray(info.clip_error)[window]))
+    assert np.all(np.isfinite(np.delete(np.asarray(info.clip_error), window)))
+    whole, _, _ = stream(algorithm, plants[0], (w, v), jax.random.key(0))
+    np.testing.assert_array_equal(u[:lost], whole[:lost])
+
+
+def test_model_selection_leaves_what_the_record_of_the_warm_up_leaves():
+    plants, num_warmup = random_class(3, count=6), 40
+    constants = VTRConstants(**CONSTANTS, num_warmup=num_warmup, sigma_u=2.0, delta=0.2)
+    options = VTROptions(stops_on_misfit=False)
+    algorithm = LQGVTR(Finite(plants), horizon=STEPS, constants=constants, options=options)
+    u, y, info = stream(algorithm, plants[1], random_noise(1, plants[1]), jax.random.key(1))
+    before, after = (int(info.num_selected[t]) for t in (num_warmup - 1, num_warmup))
+    # Of this step alone, where `select_models` takes all times together.
+    record = y[: num_warmup + 1], u[: num_warmup + 1]
+    values = np.asarray([lg.systems.log_likelihood(plant, *record)[-1] for plant in plants])
+    mixture = np.logaddexp.reduce(values) - np.log(6)
+    assert after == np.sum(values >= mixture + np.log(0.2)) < before == 6
+    chosen = int(info.choice.optimistic[num_warmup])
+    assert info.choice.members[num_warmup][chosen]
+    assert int(np.sum(info.choice.members[num_warmup])) == after
+
+
+def test_sets_that_look_at_a_whole_record_are_taken_by_hand():
+    plants, num_warmup = random_class(3, count=6), 40
+    constants = VTRConstants(**CONSTANTS, num_warmup=num_warmup, sigma_u=2.0, delta=0.2)
+    options = VTROptions(selection="ellipsoid", stops_on_misfit=False)
+    algorithm = LQGVTR(Finite(plants), horizon=STEPS, constants=constants, options=options)
+    memory, u_last, ys, us = algorithm.init(jax.random.key(1)), jnp.zeros(1), [], []
+    step = eqx.filter_jit(algorithm.step)
+    x, (w, v) = jnp.zeros(2), random_noise(1, plants[1])
+    for t in range(num_warmup):
+        ys.append(plants[1].C @ x + v[t])
+        memory, u_last, _ = step(memory, ys[-1], u_last)
+        us.append(u_last)
+        x = plants[1].A @ x + plants[1].B @ u_last + w[t]
+    memory = algorithm.select(memory, u_last)
+    left = select_models(
+        Finite(plants), jnp.stack(ys), jnp.stack(us), method="ellipsoid", delta=0.2, length=6
     )
-    key = jax.random.key(seed)
-    probes = [jax.random.normal(jax.random.fold_in(key, t), (truth.num_inputs,)) for t in range(num_warmup)]
-    expected, expected_switches = naive(plants, truth, constants, noise, np.asarray(probes))
-    u, switches = stream(plants, truth, constants, noise, key, num_waiting)
-    assert switches == expected_switches
-    assert len(switches) > 1
-    np.testing.assert_allclose(u, expected, rtol=1e-8, atol=1e-8)
+    assert list(np.flatnonzero(memory.allowed)) == [int(i) for i in left.parameters[:, 0]]
+    with pytest.raises(lg.InvalidArgumentError, match="ellipsoid"):
+        algorithm.policy()
 
 
-def test_it_halts_for_ever_where_the_belief_leaves_its_ball():
-    plants = [random_plant(0), random_plant(1)]
-    constants = VTRConstants(psi=30.0, beta=300.0, length=6, state_bound=1e-3)
-    noise = (np.ones((STEPS + 2, plants[0].num_states)), np.ones((STEPS + 1, plants[0].num_outputs)))
-    u, switches = stream(plants, plants[0], constants, noise, jax.random.key(0), 0)
-    np.testing.assert_array_equal(u, 0.0)
-    assert switches == []
+def test_a_score_over_the_selected_members_switches_no_more_often():
+    plants = random_class(4, count=6)
+    counts = {}
+    for over in ("class", "selected"):
+        constants = VTRConstants(**(CONSTANTS | {"psi": 3.0}), num_warmup=30, sigma_u=2.0, delta=0.3)
+        options = VTROptions(score_over=over, stops_on_misfit=False)
+        algorithm = LQGVTR(Finite(plants), horizon=STEPS, constants=constants, options=options)
+        _, _, info = stream(algorithm, plants[0], random_noise(1, plants[0]), jax.random.key(1))
+        assert int(info.num_selected[-1]) < 6
+        counts[over] = int(np.sum(info.is_switch))
+    assert counts["selected"] < counts["class"]
+
+
+def test_samples_are_weighted_by_the_variance_of_their_target():
+    plants = random_class(5)
+    constants = VTRConstants(**CONSTANTS)
+    options = VTROptions(weighting="variance", num_waiting=0, stops_on_misfit=False)
+    algorithm = LQGVTR(lg.stack(plants), horizon=STEPS, constants=constants, options=options)
+    memory, y = algorithm.init(jax.random.key(0)), jnp.asarray([1.3])
+    memory, u, _ = eqx.filter_jit(algorithm.step)(memory, y, jnp.zeros(1))
+    model = memory.model
+    mean = model.plant.C @ (model.plant.A @ model.xhat + model.plant.B @ u)
+    weight = 1 / memory.target.variance(mean, model.optimum.S)
+    following = jnp.asarray([-0.4])
+    after, _, _ = eqx.filter_jit(algorithm.step)(memory, following, u)
+    sums = after.statistics.new
+    f, target = np.asarray(memory.predictions), float(memory.target(following))
+    np.testing.assert_allclose(sums.loss, weight * (f - target) ** 2, rtol=1e-10)
+    np.testing.assert_allclose(sums.dist, weight * (f[:, None] - f[None, :]) ** 2, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(sums.weight, weight, rtol=1e-12)
+
+
+@pytest.mark.parametrize("confidence", ["likelihood", "both"])
+def test_sets_by_likelihood_hold_the_members_it_leaves(confidence):
+    plants = random_class(6)
+    constants = VTRConstants(**CONSTANTS, delta=0.1)
+    options = VTROptions(confidence=confidence, stops_on_misfit=False)
+    algorithm = LQGVTR(lg.stack(plants), horizon=STEPS, constants=constants, options=options)
+    u, y, info = stream(algorithm, plants[2], random_noise(2, plants[2]), jax.random.key(2))
+    at = [t for t, _, _ in switches_of(info)]
+    assert len(at) > 2
+    records = [np.asarray(lg.systems.log_likelihood(plant, y, u)) for plant in plants]
+    for t in at:
+        values = np.asarray([record[t] for record in records])
+        left = values >= np.logaddexp.reduce(values) - np.log(4) + np.log(0.1)
+        found = np.asarray(info.choice.members[t])
+        if confidence == "likelihood":
+            np.testing.assert_array_equal(found, left)
+        else:
+            assert np.all(left[found])
+        assert int(info.choice.estimate[t]) == np.argmax(values)
+
+
+def test_a_controller_takes_the_same_steps():
+    plants = random_class(7)
+    algorithm = LQGVTR(lg.stack(plants), horizon=STEPS, constants=VTRConstants(**CONSTANTS))
+    u, y, _ = stream(algorithm, plants[0], random_noise(7, plants[0]), jax.random.key(7))
+    controller = lg.Controller(algorithm.policy(), key=jax.random.key(7))
+    own = np.asarray([controller(np.asarray(row)) for row in y])
+    np.testing.assert_allclose(own, u, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_bad_arguments_are_named():
+    plants = lg.stack(random_class(0))
+    with pytest.raises(lg.InvalidArgumentError, match="constants is 'printed'"):
+        LQGVTR(plants, horizon=10, constants="printed")
+    with pytest.raises(lg.InvalidArgumentError, match="confidence"):
+        VTROptions(confidence="hope")
+    with pytest.raises(lg.InvalidArgumentError, match="C_w"):
+        VTROptions(selection="printed")
+    with pytest.raises(lg.InvalidArgumentError, match="horizon"):
+        LQGVTR(plants, horizon=0)

@@ -10,6 +10,8 @@ optimal controller the belief has covariance X = Acl X Acl' + L S L', Acl = A - 
     length: the first l with  |S^{-1/2} C Abar^l A| (tr X)^{1/2} <= 1e-3  for all members,
     state_bound = 10 max_i (tr X)^{1/2} ,
     max_switches = 1 + (N - 1) log2(1 + N H / (8 (N - 1)))
+
+Samples that are weighted by 1 / Var have variance one: psi = 1, beta = 8 log(N / delta).
 """
 
 import math
@@ -21,16 +23,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from lqgap.adaptive.mismatch import mismatch
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.reading import read_members
 from lqgap.linalg import solve_lyapunov
 from lqgap.linalg.arguments import read_count, read_positive, read_probability
-from lqgap.systems import LQG, Optimum, bias_matrix, require_converged, solve
+from lqgap.simulators import AbstractFamily, Finite
+from lqgap.systems import LQG, Optimum, bias_matrix
 from lqgap.systems.optimum import closed_loop_matrix, predictor_matrix
+from lqgap.theory.constants import constants as theory_constants
 from lqgap.theory.corrected import episodes
 
 CLIPPED = 1e-3  # of an innovation's standard deviation: what clipping the history may change
 MAX_LENGTH = 1000
+MAX_WARMUP = 2**62
+
+
+Number = Any  # or an array of one, while an algorithm runs
 
 
 class VTRConstants(eqx.Module):
@@ -44,32 +53,70 @@ class VTRConstants(eqx.Module):
         num_warmup: steps of random inputs at the start.
         sigma_u: their standard deviation.
         max_switches: Kbar.
+        delta: the probability with which the truth may leave a likelihood set, and with which a true class
+            may be taken for refuted.
+        resolution: how differently, in the root mean square, the member nearest to the truth predicts
+            targets; 0 if the truth is a member.
+        slack: how much larger its innovations are than it expects; 0 if the truth is a member.
     """
 
-    psi: float
-    beta: float
+    psi: Number
+    beta: Number
     length: int = eqx.field(static=True)
-    state_bound: float
+    state_bound: Number
     num_warmup: int = eqx.field(static=True, default=0)
-    sigma_u: float = 1.0
-    max_switches: int = eqx.field(static=True, default=1_000_000)
+    sigma_u: Number = 1.0
+    max_switches: Number = 1_000_000
+    delta: Number = 0.05
+    resolution: Number = 0.0
+    slack: Number = 0.0
 
     def __check_init__(self) -> None:
         for name in ("psi", "beta", "state_bound", "sigma_u"):
             read_positive(name, getattr(self, name))
         read_count("length", self.length, least=1)
-        read_count("num_warmup", self.num_warmup, least=0, most=100_000_000)
+        for name in ("resolution", "slack"):
+            if not (isinstance(value := getattr(self, name), float | int) and 0 <= value < np.inf):
+                raise InvalidArgumentError(f"{name} is {value!r}, expected a number that is not negative")
+        read_probability("delta", self.delta)
+        read_count("num_warmup", self.num_warmup, least=0, most=MAX_WARMUP)
         read_count("max_switches", self.max_switches, least=0, most=1_000_000)
 
 
-def calibrate(members: Any, *, horizon: Any, delta: Any = 0.05) -> VTRConstants:
-    """Constants of the size of what the members' own controllers meet, without knowledge of the truth."""
-    systems = read_members(members)
+def read_constants(
+    constants: Any, members: Finite, *, horizon: int, weighting: str, family: AbstractFamily | None
+) -> VTRConstants:
+    """The constants that are meant."""
+    if isinstance(constants, VTRConstants):
+        return constants
+    if constants == "calibrated":
+        return calibrate(members, horizon=horizon, weighting=weighting, family=family)
+    if constants == "theory":
+        return theoretical(members, horizon=horizon)
+    raise InvalidArgumentError(
+        f"constants is {constants!r}, expected 'calibrated', 'theory' or VTRConstants(...)"
+    )
+
+
+def calibrate(
+    members: Any,
+    *,
+    horizon: Any,
+    delta: Any = 0.05,
+    weighting: str = "equal",
+    family: AbstractFamily | None = None,
+) -> VTRConstants:
+    """Constants of the size of what the members' own controllers meet, without knowledge of the truth.
+
+    Args:
+        weighting: of the samples, "equal" or "variance".
+        family: of which the members are a grid or a cover, if the truth may lie between them.
+    """
+    members = members if isinstance(members, Finite) else Finite(read_members(members))
     horizon = read_count("horizon", horizon, least=1, most=100_000_000)
     delta = read_probability("delta", delta)
-    optima = jax.vmap(solve)(systems)
-    require_converged(optima, systems)
-    variance, root_mean_square, decay = (np.asarray(part) for part in _scales(systems, optima))
+    optima = members.optima()
+    variance, root_mean_square, decay = (np.asarray(part) for part in _scales(members.systems, optima))
     too_long = np.any(decay > CLIPPED, axis=0)
     if too_long[-1]:
         raise InvalidArgumentError(
@@ -77,12 +124,50 @@ def calibrate(members: Any, *, horizon: Any, delta: Any = 0.05) -> VTRConstants:
             f"the class"
         )
     count = len(variance)
+    variance = np.ones(1) if weighting == "variance" else variance
+    resolution, slack = (0.0, 0.0) if family is None else mismatch(family, members, weighting=weighting)
     return VTRConstants(
         psi=float(np.mean(variance)),
         beta=8 * float(np.max(variance)) * math.log(max(count, 2) / delta),
         length=int(np.max(np.flatnonzero(too_long), initial=-1)) + 2,  # the first column is that of length 1
         state_bound=10 * float(np.max(root_mean_square)),
         max_switches=math.ceil(episodes(count, float(horizon))),
+        delta=delta,
+        resolution=resolution,
+        slack=slack,
+    )
+
+
+def theoretical(members: Finite, *, horizon: int, C_w: float = 1.0) -> VTRConstants:
+    """The corrected constants of the theory, with the members' own norms."""
+    sheet = theory_constants(members, horizon=float(max(horizon, 2)), C_w=C_w)
+    column = sheet.columns["corrected, actual"]
+    wanted = {name: column[name] for name in ("psi", "beta", "l", "Xbar_1", "T_w", "Kbar")}
+    infinite = [name for name, value in wanted.items() if not math.isfinite(value)]
+    if infinite:
+        raise InvalidArgumentError(
+            f"the theory has no finite {', '.join(infinite)} for this class: an assumption fails "
+            f"(lqgap.check_assumptions says which); use calibrated constants"
+        )
+    return VTRConstants(
+        psi=wanted["psi"],
+        beta=wanted["beta"],
+        length=math.ceil(wanted["l"]),
+        state_bound=wanted["Xbar_1"],
+        num_warmup=min(math.ceil(wanted["T_w"]), MAX_WARMUP),
+        max_switches=min(math.ceil(wanted["Kbar"]), 1_000_000),
+        delta=1 / max(horizon, 2),
+    )
+
+
+def remarks(constants: VTRConstants, *, horizon: int) -> tuple[str, ...]:
+    """What can be foreseen of a run with these constants."""
+    if constants.num_warmup <= horizon:
+        return ()
+    return (
+        f"the warm-up of {constants.num_warmup:.3g} steps does not end within {horizon}: every input is "
+        f"random, no model is selected and nothing is learnt; the constants are vacuous at this horizon, use "
+        f"calibrated ones",
     )
 
 

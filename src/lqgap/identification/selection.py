@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.errors import InvalidArgumentError
+from lqgap.errors import InvalidArgumentError, RefutedClassError
 from lqgap.identification.markov import (
     MAX_LENGTH,
     MarkovEstimate,
@@ -83,7 +83,7 @@ def select_models(
         radius = np.sqrt(read_positive("C_w", C_w) / len(y))
         margins = radius - coordinate_distances(members, estimate, method=method)
     if not np.any(margins >= 0):
-        raise InvalidArgumentError(
+        raise RefutedClassError(
             f"the record leaves no member in the {method} set (the best misses by {-np.max(margins):.3g}): "
             f"the plant is outside of the class, or the set is too small"
         )

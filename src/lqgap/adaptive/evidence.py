@@ -1,0 +1,151 @@
+"""What the observations say for each member, and whether they speak against all of them.
+
+All members' exact filters run side by side, e_i ~ N(0, S_i) the innovation of member i if it is the truth.
+
+    likelihood   l_i = sum_t log N(e_i; 0, S_i) ;   set = { i : l_i >= log mean_j exp l_j - log 1/delta }
+    misfit       with q = e_i' S_i^-1 e_i ~ chi^2_p, the density of an innovation c times as large, over that
+                 of member i, is  g_c(q) = c^{-p/2} exp(q (1 - 1/c) / 2) , of mean one if i is the truth.
+
+An alternative is that from some step s on innovations are c times too large or too small, with the prior
+1 / ((s+1)(s+2)) on s and equal weights on c. The mixture of their likelihood ratios,
+
+    E_i(t) = mean_c R_c(t) + 1 / (t+2) ,    R_c(t) = (R_c(t-1) + 1 / ((t+1)(t+2))) g_c(q_t) ,
+
+is a martingale that starts at one if i is the truth; by Ville's inequality it ever reaches 1/delta with
+probability delta at most. The class is refuted when all members' mixtures have: under every policy, a true
+member is thrown away with probability delta at most. The sets themselves are never empty.
+
+Where the truth lies between the members, the nearest one has innovations up to 1 + slack times too large, and
+only what is beyond that speaks against it.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from lqgap.errors import InvalidArgumentError
+from lqgap.systems import LQG, Belief, Optimum, correct, predict, prior
+from lqgap.systems.innovation import fill_lost
+
+SCALES = (0.25, 0.5, 0.75, 1.25, 1.5, 2.0, 4.0, 16.0)
+MAX_TRANSIENT = 2_000
+SETTLED = 1e-10  # relative difference of a gain from its limit
+
+
+class ExactFilters(eqx.Module):
+    """The exact filters of a batch of plants; after the last step of the stacks they are steady."""
+
+    A: Float[Array, "member state state"]
+    B: Float[Array, "member state input"]
+    C: Float[Array, "member output state"]
+    L: Float[Array, "time member state output"]
+    S: Float[Array, "time member output output"]
+    precision: Float[Array, "time member output output"]
+
+    def __init__(self, systems: LQG, optima: Optimum):
+        self.A, self.B, self.C = systems.A, systems.B, systems.C
+        L, S = (np.array(part) for part in _transients(systems))
+        steady = [np.asarray(part) for part in (optima.L, optima.S)]
+        error = np.max([_relative(varying, limit) for varying, limit in zip((L, S), steady, strict=True)], 0)
+        settled = int(np.max(np.flatnonzero(error > SETTLED), initial=-1)) + 1
+        if settled < MAX_TRANSIENT:
+            settled = min(1 << settled.bit_length(), MAX_TRANSIENT - 1)  # few lengths: few to compile
+        else:
+            raise InvalidArgumentError(
+                f"some member's filter has not settled after {MAX_TRANSIENT} steps: prune the class "
+                f"(lqgap.check_assumptions says which members are nearly undetectable)"
+            )
+        L, S = (
+            np.concatenate([part[:settled], limit[None]]) for part, limit in zip((L, S), steady, strict=True)
+        )
+        self.L, self.S, self.precision = (jnp.asarray(part) for part in (L, S, np.linalg.inv(S)))
+
+    def at(self, time: Int[Array, ""]) -> tuple[Array, Array, Array]:
+        """L, S and S^-1 of a step."""
+        now = jnp.minimum(time, len(self.L) - 1)
+        return self.L[now], self.S[now], self.precision[now]
+
+
+class Evidence(eqx.Module):
+    """What has been observed, in numbers that do not grow."""
+
+    xhat: Float[Array, "member state"]
+    log_likelihood: Float[Array, " member"]
+    log_ratios: Float[Array, "scale member"]  # log R_c
+    time: Int[Array, ""]
+
+
+def no_evidence(filters: ExactFilters) -> Evidence:
+    """Before the first observation."""
+    count = len(filters.A)
+    return Evidence(
+        xhat=jnp.zeros(filters.A.shape[:2]),
+        log_likelihood=jnp.zeros(count),
+        log_ratios=jnp.full((len(SCALES), count), -jnp.inf),
+        time=jnp.asarray(0),
+    )
+
+
+def observe(
+    filters: ExactFilters,
+    evidence: Evidence,
+    y: Float[Array, " output"],
+    u_last: Float[Array, " input"],
+    *,
+    slack: Float[Array, ""],
+) -> Evidence:
+    """Take in y_t, components of which may be lost (NaN), and the input applied before it."""
+    L, S, precision = filters.at(evidence.time)
+    predicted = jax.vmap(lambda A, B, xhat: A @ xhat + B @ u_last)(filters.A, filters.B, evidence.xhat)
+    innovation = y[None] - jax.vmap(jnp.matmul)(filters.C, predicted)
+    filled, gained = jax.vmap(fill_lost)(innovation, S)
+    squares = jax.vmap(lambda e, weight: e @ weight @ e)(filled, precision)
+
+    scales = jnp.asarray(SCALES)[:, None]
+    fair = jnp.where(scales > 1, 1 / (1 + slack), 1 + slack)
+    num_seen = jnp.sum(~jnp.isnan(y))
+    step = -0.5 * num_seen * jnp.log(scales) + 0.5 * (1 - 1 / scales) * fair * squares[None]
+    begins_now = -jnp.log((evidence.time + 1.0) * (evidence.time + 2.0))
+    return Evidence(
+        xhat=predicted + jax.vmap(jnp.matmul)(L, filled),
+        log_likelihood=evidence.log_likelihood + gained,
+        log_ratios=jnp.logaddexp(evidence.log_ratios, begins_now) + step,
+        time=evidence.time + 1,
+    )
+
+
+def likelihood_members(evidence: Evidence, *, delta: Float[Array, ""]) -> Bool[Array, " member"]:
+    """The members that the likelihood leaves; the likeliest always is."""
+    log_likelihood = evidence.log_likelihood
+    mixture = jax.nn.logsumexp(log_likelihood) - jnp.log(len(log_likelihood))
+    return log_likelihood >= mixture + jnp.log(delta)
+
+
+def misfit(evidence: Evidence) -> Float[Array, ""]:
+    """log min_i E_i: how strongly innovations speak against the member they speak least against."""
+    mixture = jax.nn.logsumexp(evidence.log_ratios, axis=0) - jnp.log(len(SCALES))
+    return jnp.min(jnp.logaddexp(mixture, -jnp.log(evidence.time + 1.0)))
+
+
+@jax.jit
+def _transients(systems: LQG) -> tuple[Array, Array]:
+    """L and S of the first steps, the time first."""
+
+    def of_plant(plant: LQG) -> tuple[Array, Array]:
+        nothing, still = jnp.zeros_like(plant.C[:, 0]), jnp.zeros_like(plant.B[0])
+
+        def step(belief: Belief, _: None) -> tuple[Belief, tuple[Array, Array]]:
+            correction = correct(plant, belief, nothing)
+            return predict(plant, correction.belief, still), (correction.gain, correction.S)
+
+        return jax.lax.scan(step, prior(plant), length=MAX_TRANSIENT)[1]
+
+    return jax.vmap(of_plant, out_axes=1)(systems)
+
+
+def _relative(varying: np.ndarray, limit: np.ndarray) -> np.ndarray:
+    """The largest relative difference from the limit over the members, at every step."""
+    size = np.maximum(np.linalg.norm(limit, axis=(1, 2)), 1e-300)
+    return np.max(np.linalg.norm(varying - limit, axis=(2, 3)) / size, axis=1)

@@ -1,0 +1,73 @@
+"""What LQG-VTR remembers from one step to the next, and what it tells of each."""
+
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from lqgap.adaptive.evidence import Evidence
+from lqgap.adaptive.selection import WarmupRecord
+from lqgap.adaptive.statistics import Statistics
+from lqgap.systems import LQG, Optimum, ValueTarget
+
+RUNNING, LEFT_BALL, MISFIT = 0, 1, 2  # why control has passed to the fallback, if it has
+
+
+class Model(eqx.Module):
+    """The model acted on, and its belief."""
+
+    plant: LQG
+    optimum: Optimum
+    N: Float[Array, "output window"]
+    clip_norm: Float[Array, ""]  # |S^-1/2 C Abar^length A|: what clipping leaves out of a prediction
+    theta: Float[Array, " parameter"]
+    xhat: Float[Array, " state"]
+
+
+class Choice(eqx.Module):
+    """What a switch decided."""
+
+    members: Bool[Array, " member"]  # the set
+    estimate: Int[Array, ""]
+    optimistic: Int[Array, ""]  # of the members
+    theta_estimate: Float[Array, " parameter"]
+    score: Float[Array, ""]  # that triggered it
+
+
+class VTRMemory(eqx.Module):
+    """What one step hands to the next."""
+
+    time: Int[Array, ""]
+    key: PRNGKeyArray
+    xhat: Float[Array, "member state"]
+    past_inputs: Float[Array, "lag input"]  # newest first
+    past_outputs: Float[Array, "lag output"]
+    since_loss: Int[Array, ""]  # steps since an observation was lost
+    statistics: Statistics
+    evidence: Evidence
+    allowed: Bool[Array, " member"]  # U_1
+    choice: Choice
+    model: Model
+    num_switches: Int[Array, ""]
+    status: Int[Array, ""]
+    has_sample: Bool[Array, ""]
+    target: ValueTarget  # of the sample that waits for its observation
+    predictions: Float[Array, " member"]
+    weight: Float[Array, ""]
+    fallback: Any
+    record: WarmupRecord
+
+
+class Info(eqx.Module):
+    """What happened in a step."""
+
+    is_switch: Bool[Array, ""]
+    status: Int[Array, ""]
+    choice: Choice
+    theta: Float[Array, " parameter"]  # of the model acted on
+    J: Float[Array, ""]  # of the same
+    num_selected: Int[Array, ""]
+    clip_error: Float[Array, ""]  # of its prediction, in standard deviations of the innovation
+    clip_bound: Float[Array, ""]
+    misfit: Float[Array, ""]
+    is_lost: Bool[Array, ""]

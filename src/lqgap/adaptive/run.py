@@ -1,0 +1,207 @@
+"""An adaptive algorithm on a plant, step by step, with an account of what it did.
+
+With the plant's own optimum (J, K, M, P), its exact filter xhat and the biases j_t of `real`, the regret of
+steps 0..t is, in the mean and for every policy,
+
+    sum_{s<=t} (c_s - J) = j_0 + sum_{s<=t} ||u_s + K xhat_{s|s}||^2_M + sum_{s=1}^{t+1} (j_s - J)
+                           - mu'P mu - j_{t+1} ,        mu = xhat_{t+1|t} .
+
+Steps run in compiled blocks, whose full account is thinned before the next: memory does not grow with the
+horizon, except for the trace.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from lqgap.adaptive.account import Account, Step
+from lqgap.adaptive.memory import VTRMemory
+from lqgap.adaptive.real import RealPlant, read_plants, read_truth
+from lqgap.adaptive.trace import Event, Trace
+from lqgap.adaptive.vtr import LQGVTR
+from lqgap.errors import InvalidArgumentError, RefutedClassError
+from lqgap.evaluation.noise import standard_normal
+from lqgap.evaluation.progress import track
+from lqgap.linalg import quadratic
+from lqgap.linalg.arguments import read_count, read_key
+from lqgap.systems import LQG
+
+BLOCK = 512  # steps that run at a time; the noise depends on it
+
+
+class State(eqx.Module):
+    """Of plant and algorithm together."""
+
+    memory: VTRMemory
+    predicted: Float[Array, " state"]
+    u_last: Float[Array, " input"]
+    excess: Float[Array, ""]
+    excess_cost: Float[Array, ""]  # sum (c - J)
+    transient: Float[Array, ""]
+    is_inside: Bool[Array, ""]
+
+
+def run(
+    algorithm: LQGVTR,
+    plant: LQG,
+    *,
+    horizon: Any = None,
+    key: PRNGKeyArray,
+    truth: Any = None,
+    num_points: Any = 1_000,
+) -> Trace:
+    """Let the algorithm control a plant over steps 0..horizon.
+
+    Args:
+        truth: the parameters of the plant, or its number among the members, if the trace is to say whether
+            the truth is in the sets; if left out, a member that equals the plant is looked for.
+        num_points: how many steps the trace is thinned to, about.
+    """
+    return run_many(algorithm, plant, horizon=horizon, keys=[key], truth=truth, num_points=num_points)[0]
+
+
+def run_many(
+    algorithm: LQGVTR,
+    plants: Any,
+    *,
+    horizon: Any = None,
+    keys: Iterable[PRNGKeyArray] | PRNGKeyArray,
+    truth: Any = None,
+    num_points: Any = 1_000,
+) -> list[Trace]:
+    """Independent runs, one for each key, side by side.
+
+    Args:
+        plants: one plant for all runs, or a batch with one for each.
+        truth: as in `run`, for all runs or a row for each.
+    """
+    if not isinstance(algorithm, LQGVTR):
+        raise InvalidArgumentError(f"algorithm is a {type(algorithm).__name__}, expected an LQGVTR")
+    last = (
+        algorithm.horizon
+        if horizon is None
+        else read_count("horizon", horizon, least=0, most=algorithm.horizon)
+    )
+    keys = jnp.stack([read_key(key) for key in keys])
+    num_points = read_count("num_points", num_points, least=1, most=1_000_000)
+    real = read_plants(plants, count=len(keys))
+    shares = read_truth(algorithm, real, truth, count=len(keys))
+    account = Account(algorithm.remarks(), last=last, every=max(1, (last + 1) // num_points), count=len(keys))
+    is_alone = len(keys) == 1
+    state = _start(algorithm, real, keys, is_alone)
+    _block(algorithm, real, shares, keys, state, jnp.asarray(0), is_alone, BLOCK)  # compiles
+    with track("adapt", total=last + 1) as advance:
+        start = time.perf_counter()
+        for first, length in _blocks(
+            last, algorithm.constants.num_warmup if algorithm.selects_by_hand else 0
+        ):
+            if algorithm.selects_by_hand and first == algorithm.constants.num_warmup:
+                state = _select(algorithm, state, account)
+            state, steps = _block(algorithm, real, shares, keys, state, jnp.asarray(first), is_alone, length)
+            account.add(first, jax.tree.map(np.asarray, steps), time.perf_counter() - start)
+            advance(min(length, last + 1 - first))
+    return account.traces(is_known=shares is not None, seconds=time.perf_counter() - start)
+
+
+def _blocks(last: int, pause: int) -> Iterator[tuple[int, int]]:
+    """First steps and lengths of blocks, one of which ends right before step `pause`."""
+    first = 0
+    while first <= last:
+        length = min(BLOCK, pause - first) if first < pause else BLOCK
+        yield first, length
+        first += length
+
+
+def _select(algorithm: LQGVTR, states: State, account: Account) -> State:
+    """Model selection by a set that looks at the record as a whole, run by run."""
+    selected = []
+    for number in range(len(states.excess)):
+        state = jax.tree.map(lambda leaf, number=number: leaf[number], states)
+        try:
+            memory = algorithm.select(state.memory, state.u_last)
+            selected.append(eqx.tree_at(lambda s: s.memory, state, memory))
+        except RefutedClassError as error:
+            step = int(state.memory.time)
+            account.events[number].append(Event(step, "selection", f"{error}; all members are kept"))
+            selected.append(state)
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *selected)
+
+
+@eqx.filter_jit
+def _start(algorithm: LQGVTR, plants: RealPlant, keys: Array, is_alone: bool) -> State:
+    def of_run(plant: RealPlant, key: Array) -> State:
+        # Side by side both branches of a condition are computed: waiting would save nothing.
+        memory = algorithm.init(key, num_waiting=None if is_alone else 0)
+        zero = jnp.asarray(0.0)
+        return State(
+            memory=memory,
+            predicted=jnp.zeros_like(plant.system.A[0]),
+            u_last=jnp.zeros_like(plant.system.B[0]),
+            excess=zero,
+            excess_cost=zero,
+            transient=zero,
+            is_inside=jnp.asarray(True),
+        )
+
+    # Numbers of no firm type would become firm in the first block, and the second be compiled anew.
+    return jax.tree.map(
+        lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), jax.vmap(of_run)(plants, keys)
+    )
+
+
+@eqx.filter_jit
+def _block(
+    algorithm: LQGVTR,
+    plants: RealPlant,
+    shares: Array | None,
+    keys: Array,
+    states: State,
+    first: Array,
+    is_alone: bool,
+    length: int,
+) -> tuple[State, Step]:
+    def of_run(plant: RealPlant, share: Array | None, key: Array, state: State) -> tuple[State, Step]:
+        shape = (length, plant.system.num_outputs)
+        normals = standard_normal(jax.random.fold_in(key, first), shape, jnp.float64)
+
+        def step(state: State, normal: Array) -> tuple[State, Step]:
+            return _step(algorithm, plant, share, state, normal)
+
+        return jax.lax.scan(step, state, normals)
+
+    if is_alone:
+        one = jax.tree.map(lambda leaf: leaf[0], (plants, shares, keys, states))
+        return jax.tree.map(lambda leaf: leaf[None], of_run(*one))
+    if algorithm.refinement is not None:
+        return jax.lax.map(lambda run: of_run(*run), (plants, shares, keys, states))
+    return jax.vmap(of_run, in_axes=(0, None if shares is None else 0, 0, 0))(plants, shares, keys, states)
+
+
+def _step(
+    algorithm: LQGVTR, plant: RealPlant, share: Array | None, state: State, normal: Array
+) -> tuple[State, Step]:
+    system, optimum = plant.system, plant.optimum
+    now = jnp.minimum(state.memory.time, len(plant.biases) - 1)
+    after = jnp.minimum(now + 1, len(plant.biases) - 1)
+    innovation = plant.S_root[now] @ normal
+    y = system.C @ state.predicted + innovation
+    xhat = state.predicted + plant.L[now] @ innovation
+    memory, u, info = algorithm.step(state.memory, y, state.u_last)
+    predicted = system.A @ xhat + system.B @ u
+    excess = state.excess + quadratic(u + optimum.K @ xhat, optimum.M)
+    cost = quadratic(y, system.Q) + quadratic(u, system.R)
+    transient = state.transient + plant.biases[after] - optimum.J
+    is_inside = state.is_inside
+    if share is not None:
+        is_inside = jax.lax.cond(
+            info.is_switch, lambda: algorithm.covers(memory, share), lambda: state.is_inside
+        )
+    state = State(memory, predicted, u, excess, state.excess_cost + cost - optimum.J, transient, is_inside)
+    regret = plant.biases[0] + excess + transient - quadratic(predicted, optimum.P) - plant.biases[after]
+    return state, Step(info, regret, state.excess_cost, excess, is_inside)

@@ -1,0 +1,116 @@
+import jax
+import numpy as np
+import pytest
+
+import lqgap as lg
+from lqgap.adaptive import LQGVTR, VTRConstants, VTROptions, run, run_many
+from lqgap.adaptive.run import BLOCK
+from lqgap.evaluation.regret import regret
+
+HORIZON = 1_500
+
+
+@pytest.fixture(scope="module")
+def springs():
+    return lg.plants.mass_spring_damper().grid(3)
+
+
+@pytest.fixture(scope="module")
+def algorithm(springs):
+    return LQGVTR(springs, horizon=HORIZON, constants=CONSTANTS)
+
+
+CONSTANTS = VTRConstants(psi=60.0, beta=3000.0, length=20, state_bound=50.0)
+
+
+def test_a_trace_tells_the_switches_and_what_is_left(algorithm, springs):
+    trace = run(algorithm, springs[4], key=jax.random.key(0), num_points=100)
+    assert trace.steps[0] == 0
+    assert trace.steps[-1] == HORIZON
+    assert np.all(np.diff(trace.steps) > 0)
+    assert len(trace.switches) > 3
+    assert [s.step for s in trace.switches] == sorted(s.step for s in trace.switches)
+    for switch in trace.switches:
+        assert switch.score >= 1
+        assert switch.theta in [tuple(map(float, row)) for row in springs.parameters]
+        assert switch.is_truth_inside is not None
+    later = trace.steps >= trace.switches[-1].step
+    assert np.all(trace.num_members[later] == trace.switches[-1].num_members)
+    assert trace.is_truth_inside == all(s.is_truth_inside for s in trace.switches)
+    assert np.all(np.diff(trace.excess) >= 0)
+    assert not trace.is_stopped
+    assert trace.events == ()
+    assert np.max(trace.clip_error) <= np.max(trace.clip_bound)
+
+
+def test_runs_side_by_side_are_the_runs_one_by_one(algorithm, springs):
+    keys = jax.random.split(jax.random.key(1), 3)
+    plants = jax.tree.map(lambda leaf: leaf[np.asarray([0, 4, 8])], springs.systems)
+    together = run_many(algorithm, plants, keys=keys, horizon=BLOCK + 50)
+    for index, trace in zip((0, 4, 8), together, strict=True):
+        alone = run(algorithm, springs[index], key=keys[[0, 4, 8].index(index)], horizon=BLOCK + 50)
+        assert [s.step for s in trace.switches] == [s.step for s in alone.switches]
+        np.testing.assert_allclose(trace.regret, alone.regret, rtol=1e-6, atol=1e-6)
+        assert trace.is_truth_inside == alone.is_truth_inside
+
+
+@pytest.mark.slow
+def test_both_regrets_are_in_the_mean_that_of_the_evaluation(algorithm, springs):
+    horizon, count = 100, 400
+    traces = run_many(algorithm, springs[4], keys=jax.random.split(jax.random.key(2), count), horizon=horizon)
+    by_identity = np.asarray([trace.regret[-1] for trace in traces])
+    by_cost = np.asarray([trace.regret_by_cost[-1] for trace in traces])
+    expected = regret(
+        algorithm.policy(), springs[4], horizon=horizon, key=jax.random.key(3), num_rollouts=count
+    )
+    for values in (by_identity, by_cost):
+        stderr = np.hypot(values.std(ddof=1) / np.sqrt(count), expected.stderr[0])
+        assert abs(values.mean() - expected.mean[0]) < 4 * stderr
+    assert by_identity.std() < by_cost.std()
+
+
+def test_a_plant_outside_of_the_class_is_named_and_given_up(algorithm, springs):
+    noisy = lg.LQG(
+        *(np.asarray(getattr(springs[4], name)) for name in ("A", "B", "C")),
+        R=springs[4].R,
+        W=4 * np.eye(2),
+        V=4 * np.eye(1),
+    )
+    trace = run(algorithm, noisy, key=jax.random.key(0), horizon=600)
+    assert trace.is_stopped
+    assert [event.name for event in trace.events] == ["misfit"]
+    assert "fallback" in trace.events[0].message
+    assert trace.is_truth_inside is None
+
+
+@pytest.mark.slow
+def test_the_constants_of_the_theory_say_that_they_are_vacuous(springs):
+    nearly = springs.subset([0, 1])
+    theory = LQGVTR(nearly, horizon=500, constants="theory")
+    trace = run(theory, springs[0], key=jax.random.key(0), horizon=50)
+    assert [event.name for event in trace.events] == ["constants"]
+    assert "warm-up" in trace.events[0].message
+    assert trace.switches == ()
+    assert theory.constants.num_warmup > 500
+
+
+def test_model_selection_by_a_regression_is_part_of_a_run(springs):
+    constants = VTRConstants(psi=60.0, beta=3000.0, length=10, state_bound=50.0, num_warmup=300, sigma_u=2.0)
+    options = VTROptions(selection="balanced", C_w=1e-12)
+    algorithm = LQGVTR(springs, horizon=HORIZON, constants=constants, options=options)
+    trace = run(algorithm, springs[4], key=jax.random.key(0), horizon=400)
+    assert [event.name for event in trace.events] == ["selection"]
+    wide = VTROptions(selection="ellipsoid")
+    algorithm = LQGVTR(springs, horizon=HORIZON, constants=constants, options=wide)
+    assert run(algorithm, springs[4], key=jax.random.key(0), horizon=400).events == ()
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_bad_arguments_are_named(springs):
+    with pytest.raises(lg.InvalidArgumentError, match="algorithm is a str"):
+        run("vtr", springs[0], key=jax.random.key(0))
+    algorithm = LQGVTR(springs, horizon=50, constants=CONSTANTS)
+    with pytest.raises(lg.InvalidArgumentError, match="horizon"):
+        run(algorithm, springs[0], horizon=51, key=jax.random.key(0))
+    with pytest.raises(lg.InvalidArgumentError, match="plants has 9"):
+        run_many(algorithm, springs.systems, keys=jax.random.split(jax.random.key(0), 2))
