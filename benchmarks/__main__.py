@@ -6,13 +6,14 @@ import platform
 import jax
 
 import lqgap
+from benchmarks.adaptive import vtr
 from benchmarks.evaluation import rollouts
 from benchmarks.linalg import riccati
 from benchmarks.simulators import audit
 from benchmarks.theory import certificates
 from benchmarks.training import families, oracles, prior
 
-BENCHMARKS = (riccati, audit, rollouts, oracles, families, prior, certificates)
+BENCHMARKS = (riccati, audit, rollouts, oracles, families, prior, certificates, vtr)
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 

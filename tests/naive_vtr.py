@@ -1,6 +1,42 @@
-"""LQG-VTR as it is written, in NumPy, with everything computed anew from the whole history at every step."""
+"""LQG-VTR as it is written, in NumPy, with everything computed anew from the whole history at every step; and
+small random classes to run it on."""
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
+from random_systems import random_plant
+
+STEPS = 60
+SIZES = {"states": 2, "inputs": 1, "outputs": 1}
+CONSTANTS = {"psi": 30.0, "beta": 300.0, "length": 6, "state_bound": 1e9}
+
+
+@eqx.filter_jit
+def stream(algorithm, truth, noise, key):
+    """Inputs, observations, and all that the algorithm tells of each step."""
+    w, v = noise
+
+    def step(carry, now):
+        memory, x, u_last = carry
+        y = truth.C @ x + now[1]
+        memory, u, info = algorithm.step(memory, y, u_last)
+        return (memory, truth.A @ x + truth.B @ u + now[0], u), (u, y, info)
+
+    start = (algorithm.init(key), w[0], jnp.zeros(truth.num_inputs))
+    return jax.lax.scan(step, start, (w[1:], v))[1]
+
+
+def random_noise(seed, truth, *, steps=STEPS):
+    draws = np.random.default_rng(seed)
+    return (
+        jnp.asarray(draws.normal(size=(steps + 2, truth.num_states))),
+        jnp.asarray(draws.normal(size=(steps + 1, truth.num_outputs))),
+    )
+
+
+def random_class(seed, count=4):
+    return [random_plant(100 * seed + i, **SIZES) for i in range(count)]
 
 
 class Naive:

@@ -21,6 +21,7 @@ from lqgap.version import __version__
 
 if TYPE_CHECKING:
     from lqgap import (
+        adaptive,
         evaluation,
         identification,
         interop,
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
 _LAZY = {
     "evaluation": "lqgap.evaluation",
+    "adaptive": "lqgap.adaptive",
     "identification": "lqgap.identification",
     "interop": "lqgap.interop",
     "linalg": "lqgap.linalg",
@@ -106,6 +108,7 @@ __all__ = [
     "NotStabilizableError",
     "PrecisionError",
     "__version__",
+    "adaptive",
     "bias",
     "certify",
     "certify_deployment",

@@ -3,42 +3,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from naive_vtr import Naive, naive_run
-from random_systems import random_plant
+from naive_vtr import CONSTANTS, STEPS, Naive, naive_run, random_class, random_noise, stream
 
 import lqgap as lg
 from lqgap.adaptive import LQGVTR, VTRConstants, VTROptions
 from lqgap.adaptive.memory import LEFT_BALL, MISFIT, RUNNING
-from lqgap.identification import select_models
 from lqgap.policies import LinearDynamic
 from lqgap.simulators import Finite
-
-STEPS = 60
-SIZES = {"states": 2, "inputs": 1, "outputs": 1}
-CONSTANTS = {"psi": 30.0, "beta": 300.0, "length": 6, "state_bound": 1e9}
-
-
-@eqx.filter_jit
-def stream(algorithm, truth, noise, key):
-    """Inputs, observations, and all that the algorithm tells of each step."""
-    w, v = noise
-
-    def step(carry, now):
-        memory, x, u_last = carry
-        y = truth.C @ x + now[1]
-        memory, u, info = algorithm.step(memory, y, u_last)
-        return (memory, truth.A @ x + truth.B @ u + now[0], u), (u, y, info)
-
-    start = (algorithm.init(key), w[0], jnp.zeros(truth.num_inputs))
-    return jax.lax.scan(step, start, (w[1:], v))[1]
-
-
-def random_noise(seed, truth, *, steps=STEPS):
-    draws = np.random.default_rng(seed)
-    return (
-        jnp.asarray(draws.normal(size=(steps + 2, truth.num_states))),
-        jnp.asarray(draws.normal(size=(steps + 1, truth.num_outputs))),
-    )
 
 
 def switches_of(info):
@@ -46,10 +17,6 @@ def switches_of(info):
         (int(t), int(info.choice.optimistic[t]), tuple(np.flatnonzero(info.choice.members[t])))
         for t in np.flatnonzero(info.is_switch)
     ]
-
-
-def random_class(seed, count=4):
-    return [random_plant(100 * seed + i, **SIZES) for i in range(count)]
 
 
 @pytest.mark.parametrize(
@@ -152,28 +119,6 @@ def test_model_selection_leaves_what_the_record_of_the_warm_up_leaves():
     assert int(np.sum(info.choice.members[num_warmup])) == after
 
 
-def test_sets_that_look_at_a_whole_record_are_taken_by_hand():
-    plants, num_warmup = random_class(3, count=6), 40
-    constants = VTRConstants(**CONSTANTS, num_warmup=num_warmup, sigma_u=2.0, delta=0.2)
-    options = VTROptions(selection="ellipsoid", stops_on_misfit=False)
-    algorithm = LQGVTR(Finite(plants), horizon=STEPS, constants=constants, options=options)
-    memory, u_last, ys, us = algorithm.init(jax.random.key(1)), jnp.zeros(1), [], []
-    step = eqx.filter_jit(algorithm.step)
-    x, (w, v) = jnp.zeros(2), random_noise(1, plants[1])
-    for t in range(num_warmup):
-        ys.append(plants[1].C @ x + v[t])
-        memory, u_last, _ = step(memory, ys[-1], u_last)
-        us.append(u_last)
-        x = plants[1].A @ x + plants[1].B @ u_last + w[t]
-    memory = algorithm.select(memory, u_last)
-    left = select_models(
-        Finite(plants), jnp.stack(ys), jnp.stack(us), method="ellipsoid", delta=0.2, length=6
-    )
-    assert list(np.flatnonzero(memory.allowed)) == [int(i) for i in left.parameters[:, 0]]
-    with pytest.raises(lg.InvalidArgumentError, match="ellipsoid"):
-        algorithm.policy()
-
-
 def test_a_score_over_the_selected_members_switches_no_more_often():
     plants = random_class(4, count=6)
     counts = {}
@@ -227,23 +172,10 @@ def test_sets_by_likelihood_hold_the_members_it_leaves(confidence):
         assert int(info.choice.estimate[t]) == np.argmax(values)
 
 
-def test_a_controller_takes_the_same_steps():
-    plants = random_class(7)
-    algorithm = LQGVTR(lg.stack(plants), horizon=STEPS, constants=VTRConstants(**CONSTANTS))
-    u, y, _ = stream(algorithm, plants[0], random_noise(7, plants[0]), jax.random.key(7))
-    controller = lg.Controller(algorithm.policy(), key=jax.random.key(7))
-    own = np.asarray([controller(np.asarray(row)) for row in y])
-    np.testing.assert_allclose(own, u, rtol=1e-10, atol=1e-12)
-
-
 @pytest.mark.usefixtures("as_users_run_it")
 def test_bad_arguments_are_named():
     plants = lg.stack(random_class(0))
     with pytest.raises(lg.InvalidArgumentError, match="constants is 'printed'"):
         LQGVTR(plants, horizon=10, constants="printed")
-    with pytest.raises(lg.InvalidArgumentError, match="confidence"):
-        VTROptions(confidence="hope")
-    with pytest.raises(lg.InvalidArgumentError, match="C_w"):
-        VTROptions(selection="printed")
     with pytest.raises(lg.InvalidArgumentError, match="horizon"):
         LQGVTR(plants, horizon=0)

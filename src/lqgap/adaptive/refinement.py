@@ -40,8 +40,8 @@ NUM_STARTS = 3
 NUM_STEPS = 80
 FIRST_STEP, LAST_STEP = 0.05, 0.0005  # of the unit cube
 CUT = 1e-9  # singular values of the members' features below this, relative to the largest, do not count
-PENALTY = 10.0
-NUM_DRAWN_BACK = 20
+PENALTY = 100.0
+NUM_HALVINGS = 20
 
 
 class Found(eqx.Module):
@@ -133,11 +133,16 @@ class Refinement(eqx.Module):
         return Found(self._theta(estimate), self._theta(optimistic))
 
     def _draw_back(self, z: Array, estimate: Array, outside: Any) -> Array:
-        """The farthest point on the way from the estimate to z that is within the set."""
-        shares = jnp.linspace(0, 1, NUM_DRAWN_BACK + 1)
-        far = jax.lax.map(lambda share: outside(estimate + share * (z - estimate)), shares)
-        is_within = (far <= 1).at[0].set(True)
-        return estimate + jnp.max(jnp.where(is_within, shares, 0)) * (z - estimate)
+        """z, or if it is outside of the set, a point of the boundary between the estimate and z."""
+
+        def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+            within, without = ends
+            middle = 0.5 * (within + without)
+            is_within = outside(estimate + middle * (z - estimate)) <= 1
+            return jnp.where(is_within, middle, within), jnp.where(is_within, without, middle)
+
+        share, _ = jax.lax.fori_loop(0, NUM_HALVINGS, halve, (jnp.asarray(0.0), jnp.asarray(1.0)))
+        return jnp.where(outside(z) <= 1, z, estimate + share * (z - estimate))
 
     def _descend(self, objective: Any, starts: Array) -> Array:
         """Where Adam arrives from every start; a step that is not finite is left out."""
@@ -146,7 +151,7 @@ class Refinement(eqx.Module):
         # One start after the other: their loops must not run at the same time (docs/decisions/0005).
         slope = lambda points: jax.lax.map(jax.grad(objective), points)  # noqa: E731
 
-        def step(_: int, carry: tuple[Array, Any]) -> tuple[Array, Any]:
+        def step(_: Any, carry: tuple[Array, Any]) -> tuple[Array, Any]:
             points, state = carry
             gradient = slope(points)
             gradient = jnp.where(jnp.all(jnp.isfinite(gradient), axis=1, keepdims=True), gradient, 0.0)
@@ -166,5 +171,6 @@ class Refinement(eqx.Module):
     def _theta(self, z: Array) -> Array:
         return self.low + z * (self.high - self.low)
 
-    def _unit(self, theta: Array) -> Array:
-        return (theta - self.low) / jnp.where(self.high > self.low, self.high - self.low, 1.0)
+    def _unit(self, thetas: Array) -> Array:
+        width = jnp.where(self.high > self.low, self.high - self.low, 1.0)
+        return jax.vmap(lambda theta: (theta - self.low) / width)(thetas)

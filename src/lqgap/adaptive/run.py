@@ -20,10 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from lqgap.adaptive.account import Account, Step
 from lqgap.adaptive.memory import VTRMemory
 from lqgap.adaptive.real import RealPlant, read_plants, read_truth
-from lqgap.adaptive.trace import Event, Trace
+from lqgap.adaptive.trace import Account, Event, Step, Trace
 from lqgap.adaptive.vtr import LQGVTR
 from lqgap.errors import InvalidArgumentError, RefutedClassError
 from lqgap.evaluation.noise import standard_normal
@@ -106,7 +105,7 @@ def run_many(
             state, steps = _block(algorithm, real, shares, keys, state, jnp.asarray(first), is_alone, length)
             account.add(first, jax.tree.map(np.asarray, steps), time.perf_counter() - start)
             advance(min(length, last + 1 - first))
-    return account.traces(is_known=shares is not None, seconds=time.perf_counter() - start)
+    return account.traces(is_known=shares is not None)
 
 
 def _blocks(last: int, pause: int) -> Iterator[tuple[int, int]]:

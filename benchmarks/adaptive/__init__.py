@@ -1,0 +1,1 @@
+"""Online algorithms: regret, coverage, speed."""

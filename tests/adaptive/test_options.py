@@ -1,0 +1,12 @@
+import pytest
+
+import lqgap as lg
+from lqgap.adaptive import VTROptions
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_options_that_do_not_exist_are_named():
+    with pytest.raises(lg.InvalidArgumentError, match="confidence"):
+        VTROptions(confidence="hope")
+    with pytest.raises(lg.InvalidArgumentError, match="C_w"):
+        VTROptions(selection="printed")
