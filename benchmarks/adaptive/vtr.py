@@ -19,7 +19,7 @@ DECADES = (100, 1_000, 10_000, 100_000)
 
 def run() -> str:
     """Five sections."""
-    return "\n".join([regret(), coverage(), histories(), between(), speed()])
+    return "\n".join(section() for section in SECTIONS)
 
 
 def regret() -> str:
@@ -109,10 +109,11 @@ def histories() -> str:
     return table(
         "LQG-VTR: clipped history",
         f"A mass on a spring, 20,000 steps, four runs, length {length} from `plan_memory`: with the full "
-        f"history {same} of {total} switches choose the same model, at most {later} steps apart. Of one "
-        f"member, the largest error of clipping at lengths {lengths} is "
-        f"{', '.join(f'{error:.1e}' for error in errors)}: it decays by {fitted:.3f} a step, the spectral "
-        f"radius of (I - LC) A is {rate:.3f}.\n",
+        f"history {same} of {total} switches choose the same model, at most {later} steps apart. Below, the "
+        f"largest error of clipping on one member, in standard deviations of the innovation: it decays by "
+        f"{fitted:.3f} a step, and the spectral radius of (I - LC) A is {rate:.3f}.",
+        ["length", *map(str, lengths)],
+        [["error", *(f"{error:.1e}" for error in errors)]],
     )
 
 
@@ -144,8 +145,8 @@ def between() -> str:
         if refine and algorithm.refinement is not None:
             residuals = [float(algorithm.refinement.residual(theta)) for theta in truths.parameters]
     header = ["over a 5 x 5 cover", "regret, 2e3", "2e4", "truth in every set", "members left", "stopped"]
-    return (
-        "## LQG-VTR: a truth between the members\n\n"
+    return table(
+        "LQG-VTR: a truth between the members",
         f"A mass on a spring whose parameters are drawn from the box, {NUM_RUNS} runs. The features of those "
         f"plants lie in the span of the members' up to a residual of {max(residuals):.1e} at most.",
         [*header, "switches"],
@@ -209,6 +210,8 @@ def _naive_seconds(num_members: int, num_samples: int) -> tuple[float, float]:
 
     return seconds(as_written, rounds=5), seconds(by_products)
 
+
+SECTIONS = (regret, coverage, histories, between, speed)
 
 if __name__ == "__main__":
     lg.enable_x64()
