@@ -8,6 +8,7 @@ from lqgap.evaluation.gap import yardsticks
 from lqgap.policies import ModelBank
 from lqgap.theory import minimax_lower_bound
 from lqgap.theory.belief import belief_bound
+from lqgap.training import TrainingOptions
 
 OPPOSITE = lg.stack([lg.LQG([[0.9]], [[1.0]], [[1.0]]), lg.LQG([[0.9]], [[-0.7]], [[1.0]])])
 HORIZON = 20
@@ -33,12 +34,16 @@ def test_where_the_minimax_is_known_the_bound_is_it(horizon):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", lg.plants.catalogue())
-def test_no_bank_is_below_the_bound_on_any_family(name):
+def test_no_bank_is_below_the_bound_on_any_family_trained_or_not(name):
     members = small_class(lg.plants.catalogue()[name]())
     bound = minimax_lower_bound(members, horizon=HORIZON)
     assert bound.value > 0
-    for mode in ("mixture", "map", "thompson"):
-        bank = ModelBank(members.systems, horizon=HORIZON, mode=mode)
+    banks = [
+        ModelBank(members.systems, horizon=HORIZON, mode=mode) for mode in ("mixture", "map", "thompson")
+    ]
+    options = TrainingOptions(steps=100)
+    trained = lg.train_robust(banks[0], members, horizon=HORIZON, key=jax.random.key(1), options=options)
+    for bank in (*banks, trained.policy):
         estimate = lg.gap(bank, members, horizon=HORIZON, key=jax.random.key(0), num_rollouts=512)
         assert bound.value <= estimate.worst + 4 * estimate.worst_stderr
 
