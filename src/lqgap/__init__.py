@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lqgap.errors import (
     CorruptFileError,
     InvalidArgumentError,
+    InvalidStudyError,
     InvalidSystemError,
     LqgapError,
     LqgapWarning,
@@ -100,6 +101,7 @@ __all__ = [
     "Controller",
     "CorruptFileError",
     "InvalidArgumentError",
+    "InvalidStudyError",
     "InvalidSystemError",
     "LqgapError",
     "LqgapWarning",
