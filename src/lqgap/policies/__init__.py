@@ -3,6 +3,7 @@
 from lqgap.policies.bank import ModelBank
 from lqgap.policies.clipped import ClippedHistory
 from lqgap.policies.controller import Controller
+from lqgap.policies.files import load_policy, save_policy
 from lqgap.policies.linear import LinearDynamic, Zero
 from lqgap.policies.mixture import Mixture
 from lqgap.policies.optimal import FiniteHorizon, Stationary
@@ -27,4 +28,6 @@ __all__ = [
     "Stabilized",
     "Stationary",
     "Zero",
+    "load_policy",
+    "save_policy",
 ]
