@@ -69,6 +69,20 @@ def solve(
 
 
 @app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    figures: Annotated[
+        bool, typer.Option("--figures", help="Write PNG and SVG of every figure, too.")
+    ] = False,
+) -> None:
+    """Write the HTML page of a run again from its record."""
+    from lqgap.cli.report import write_report
+
+    for path in write_report(folder, figures=figures):
+        typer.echo(path)
+
+
+@app.command()
 def plants(
     name: Annotated[str | None, typer.Argument(help="Describe this family.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,

@@ -35,8 +35,8 @@ class Points:
     half_x: Sequence[float] = ()
     half_y: Sequence[float] = ()
     kind: Literal["points", "line", "line and points", "steps"] = "points"
-    size: float = 8
-    width: float = 2  # of the line
+    size: int = 8
+    width: float = 2.0  # of the line
     outline: str | None = None  # colour of a rim that lifts a symbol off what is behind it
     is_open: bool = False
     is_faint: bool = False

@@ -3,7 +3,7 @@
 (() => {
   const panels = JSON.parse(document.getElementById("panels").textContent);
   const hidden = new Map(); // names of series that a reader has switched off, by figure
-  const config = { displayModeBar: false, responsive: true, doubleClick: false, scrollZoom: false };
+  const config = { displayModeBar: false, doubleClick: false, scrollZoom: false };
 
   const coloured = (value, style, isColour) => {
     if (typeof value === "string" && isColour && value.startsWith("role:")) {
@@ -21,8 +21,8 @@
     tickcolor: "role:rule", ticks: "outside", ticklen: 4, hoverformat: ".3g",
     tickfont: { color: "role:muted" },
   };
-  const common = (layout, font) => ({
-    ...layout,
+  const common = (layout, width, font) => ({
+    ...layout, width,
     xaxis: { ...axis, ...layout.xaxis, title: { ...layout.xaxis.title, standoff: 10, font: { color: "role:muted", size: 13 } } },
     yaxis: { ...axis, ...layout.yaxis },
     font: { family: font, size: 13, color: "role:ink" },
@@ -39,7 +39,7 @@
       const off = hidden.get(element.closest("figure")) ?? new Set();
       const shown = traces.map((trace) => ({ ...trace, visible: !off.has(trace.name) }));
       const font = getComputedStyle(document.body).fontFamily;
-      Plotly.react(element, coloured(shown, style), coloured(common(layout, font), style), config);
+      Plotly.react(element, coloured(shown, style), coloured(common(layout, element.clientWidth, font), style), config);
     }
   };
 
@@ -58,12 +58,19 @@
   // Paper is light, and narrower than most screens.
   const forPaper = (isPaper) => {
     document.documentElement.classList.toggle("paper", isPaper);
-    for (const details of document.querySelectorAll("details")) details.open = isPaper;
+    for (const details of document.querySelectorAll(isPaper ? "details:not([open])" : "details.for-paper")) {
+      details.open = isPaper;
+      details.classList.toggle("for-paper", isPaper);
+    }
     draw();
-    for (const element of document.querySelectorAll("[data-panel]")) Plotly.Plots.resize(element);
   };
   window.addEventListener("beforeprint", () => forPaper(true));
   window.addEventListener("afterprint", () => forPaper(false));
+  let frame = 0;
+  window.addEventListener("resize", () => {
+    cancelAnimationFrame(frame);
+    frame = requestAnimationFrame(draw);
+  });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   draw();
 })();

@@ -8,7 +8,7 @@ from lqgap.report.figure import Axis, Figure, Key, Panel, Points, Rule, Span, wa
 from lqgap.report.numbers import NUM_STDERR, show, show_estimate
 from lqgap.report.palette import BOUND, Style, styles_of_methods
 
-GAP = "Gap: cost above the optimum"
+GAP = "Gap"
 
 _MEASURES = {"mean": "mean over real plants", "worst": "worst real plant", "box": "worst found in the ranges"}
 _SYMBOLS = {"mean": "circle", "worst": "diamond", "box": "square"}
@@ -29,7 +29,9 @@ def gap_by_method(record: Record, gaps: Gaps) -> Figure:
     if record.bracket is not None and record.bracket.lower > 0 and record.bracket.horizon == gaps.horizon:
         marks.append(Rule("lower bound", "x", record.bracket.lower))
         legend.append(Key("no controller's worst gap is smaller", BOUND, is_line=True))
-    ticks = tuple((place, record.method(each.method).label) for place, each in enumerate(reversed(rows)))
+    ticks = tuple(
+        (float(place), record.method(each.method).label) for place, each in enumerate(reversed(rows))
+    )
     panel = Panel(
         "",
         Axis(f"{GAP} over {gaps.horizon} steps", is_log, starts_at_zero=not is_log),
@@ -58,7 +60,7 @@ def gap_by_plant(record: Record, gaps: Gaps) -> Figure:
         _series(
             record.method(each.method).label,
             styles[each.method],
-            range(1, len(order) + 1),
+            [float(place) for place in range(1, len(order) + 1)],
             [each.real[index] for index in order],
             is_log=is_log,
             names=[record.real[index].name for index in order],
@@ -82,7 +84,13 @@ def gap_against_horizon(record: Record, series: Sequence[Series]) -> Figure:
     """How gaps grow with the time that a controller runs, on logarithmic axes."""
     styles = styles_of_methods(record)
     marks = [
-        _series(each.label, _series_style(each, styles), each.horizons, each.values, is_log=True)
+        _series(
+            each.label,
+            _series_style(each, styles),
+            [float(h) for h in each.horizons],
+            each.values,
+            is_log=True,
+        )
         for each in series
     ]
     panel = Panel("", Axis("Horizon (steps)", is_log=True), Axis(GAP, is_log=True), tuple(marks), height=440)
@@ -187,17 +195,17 @@ def _series(
     names: Sequence[str] = (),
 ) -> Points:
     kept = [index for index, value in enumerate(values) if _is_shown(value.mean, is_log=is_log)]
-    places = names or [f"horizon {each}" for each in x]
+    places = names or [f"horizon {each:.0f}" for each in x]
     return Points(
         label,
         style,
-        [float(x[index]) for index in kept],
+        [x[index] for index in kept],
         [values[index].mean for index in kept],
         [f"{label}\n{places[index]}: {show_estimate(values[index])}" for index in kept],
         half_y=[NUM_STDERR * values[index].stderr for index in kept],
         kind="line and points",
         size=8,
-        width=1 if names else 2,
+        width=1.0 if names else 2.0,
         has_band=not names,
     )
 

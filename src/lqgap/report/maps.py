@@ -32,7 +32,9 @@ def gap_maps(record: Record, heat_map: HeatMap) -> Figure | None:
         marks = (cells, *plants, *_worst(record, heat_map, each.method))
         label = record.method(each.method).label
         panels.append(Panel(label, Axis(name_of(heat_map.x)), Axis(name_of(heat_map.y)), marks, height=330))
-    caption = "The same colours in all panels. A good controller is pale everywhere, not in one corner."
+    caption = (
+        "All panels share one scale. A good controller has small gaps everywhere, not in one corner alone."
+    )
     if heat_map.held:
         held = ", ".join(f"{name} = {show(value)}" for name, value in heat_map.held.items())
         caption += f" Held fixed: {held}."

@@ -53,7 +53,8 @@ def show_seconds(seconds: float) -> str:
     """A time that somebody waited."""
     if seconds < 60:
         return f"{show(seconds, digits=2)} s"
-    return f"{seconds // 60:.0f} min {seconds % 60:02.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest:02d} s"
 
 
 def _with_power(value: float, exponent: int, digits: int) -> str:

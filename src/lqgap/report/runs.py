@@ -76,7 +76,7 @@ def _runs_on(record: Record, plant: Plant, runs: Sequence[Trajectory], index: in
     methods = [method for method in record.methods if any(run.method == method.name for run in runs)]
     shown = " and ".join(record.method(run.method).label for run in few)
     caption = (
-        "One run of every method on the same noise. A steeper cost is a controller that does not suit "
+        "One run of every method. A steeper cost is a controller that does not suit "
         f"this plant. Inputs and outputs are those of {shown}."
     )
     if not plant.is_member:
@@ -96,7 +96,7 @@ def _panel(
         Points(
             record.method(run.method).label,
             styles[run.method],
-            range(len(signal)),
+            [float(step) for step in range(len(signal))],
             signal,
             (),
             kind="line",
@@ -115,12 +115,14 @@ def _adapting(record: Record, run: Adaptation, index: int) -> Figure:
         f"step {time}: {size} models left, acting on {model}"
         for time, size, model in zip(run.times, run.set_size, run.model, strict=True)
     ]
-    regret = Points(method.label, style, run.times, run.regret, (), kind="line")
-    left = Points(method.label, style, run.times, run.set_size, hover, kind="steps")
-    sizes = Axis("Models still possible", wants_log(run.set_size), starts_at_zero=not wants_log(run.set_size))
+    times, sizes = [float(time) for time in run.times], [float(size) for size in run.set_size]
+    regret = Points(method.label, style, times, run.regret, (), kind="line")
+    left = Points(method.label, style, times, sizes, hover, kind="steps")
+    is_log = wants_log(sizes)
+    models = Axis("Models still possible", is_log, starts_at_zero=not is_log)
     panels = (
         Panel("", STEP, Axis("Regret"), (*switches, regret)),
-        Panel("", STEP, sizes, (*switches, left)),
+        Panel("", STEP, models, (*switches, left)),
     )
     caption = (
         "Regret is the cost above the optimal average of this plant. It should flatten once the models "
