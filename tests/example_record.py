@@ -1,5 +1,6 @@
 """A record of believable shape with invented numbers: a fixture of the tests of reports, not a result."""
 
+import json
 import math
 import random
 
@@ -48,6 +49,9 @@ METHODS = {
 }
 
 
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'>${{7*7}}{% x %}../../etc $\\frac$ %{y} role:ink"
+
+
 def example_record(*, num_plants=8, horizon=60, **changes):
     """Everything a record can hold; `changes` replace parts of it."""
     dice = random.Random(0)  # noqa: S311
@@ -88,6 +92,22 @@ def example_record(*, num_plants=8, horizon=60, **changes):
         timings={"audit": 2.1, "train robust": 31.4, "train randomized": 28.0, "gaps": 74.2},
     )
     return Record(**{**parts, **changes})
+
+
+def hostile_record():
+    """Every text that a user can choose is an attack."""
+    record = example_record()
+    text = record.model_dump_json()
+    for old in [
+        *(label for label, _, _ in METHODS.values()),
+        "mass on a spring",
+        "real 1",
+        "worn spring",
+        "stiffness",
+        "N/m",
+    ]:
+        text = text.replace(old, json.dumps(EVIL + old)[1:-1])
+    return type(record).model_validate_json(text)
 
 
 def _plant(dice, index):

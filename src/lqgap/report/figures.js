@@ -3,7 +3,7 @@
 (() => {
   const panels = JSON.parse(document.getElementById("panels").textContent);
   const hidden = new Map(); // names of series that a reader has switched off, by figure
-  const config = { displayModeBar: false, doubleClick: false, scrollZoom: false };
+  const config = { displayModeBar: false, doubleClick: false, typesetMath: false, scrollZoom: false };
 
   const coloured = (value, style, isColour) => {
     if (typeof value === "string" && isColour && value.startsWith("role:")) {
@@ -32,9 +32,9 @@
     hoverlabel: { bgcolor: "role:surface", bordercolor: "role:neutral", font: { color: "role:ink" }, align: "left", namelength: -1 },
   });
 
-  const draw = () => {
+  const draw = (within) => {
     const style = getComputedStyle(document.documentElement);
-    for (const element of document.querySelectorAll("[data-panel]")) {
+    for (const element of within.querySelectorAll("[data-panel]")) {
       const { traces, layout } = panels[element.dataset.panel];
       const off = hidden.get(element.closest("figure")) ?? new Set();
       const shown = traces.map((trace) => ({ ...trace, visible: !off.has(trace.name) }));
@@ -42,6 +42,8 @@
       Plotly.react(element, coloured(shown, style), coloured(common(layout, element.clientWidth, font), style), config);
     }
   };
+
+  const drawAll = () => draw(document);
 
   for (const button of document.querySelectorAll("button[data-series]")) {
     button.addEventListener("click", () => {
@@ -51,7 +53,7 @@
       if (!off.delete(name)) off.add(name);
       hidden.set(figure, off);
       button.setAttribute("aria-pressed", String(!off.has(name)));
-      draw();
+      draw(figure);
     });
   }
 
@@ -62,15 +64,15 @@
       details.open = isPaper;
       details.classList.toggle("for-paper", isPaper);
     }
-    draw();
+    drawAll();
   };
   window.addEventListener("beforeprint", () => forPaper(true));
   window.addEventListener("afterprint", () => forPaper(false));
   let frame = 0;
   window.addEventListener("resize", () => {
     cancelAnimationFrame(frame);
-    frame = requestAnimationFrame(draw);
+    frame = requestAnimationFrame(drawAll);
   });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  draw();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  drawAll();
 })();

@@ -99,7 +99,7 @@ def gap_against_horizon(record: Record, series: Sequence[Series]) -> Figure:
         "a line that flattens has learnt its plant and pays once."
     )
     if any(each.kind == "lower bound" for each in series):
-        caption += " No controller whatever has a worst gap below the dashed bound."
+        caption += " No controller whatever has a worst gap below the lower bound."
     legend = tuple(Key(mark.label, mark.style, is_line=True) for mark in marks)
     return Figure("gap-against-horizon", "Gap against the horizon", caption, (panel,), legend)
 

@@ -181,7 +181,7 @@ def _axis(axis: Axis, panel: Panel, which: Literal["x", "y"]) -> Json:
 
 
 def _rim(mark: Points) -> float:
-    return 2 if mark.is_open or mark.style.symbol.startswith("line") else 1.5 if mark.outline else 0
+    return 2.0 if mark.is_open or mark.style.symbol.startswith("line") else 1.5 if mark.outline else 0.0
 
 
 def _hover(texts: Sequence[str]) -> Json:
