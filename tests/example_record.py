@@ -79,7 +79,7 @@ def example_record(*, num_plants=8, horizon=60, **changes):
             horizon=200,
             num_members=25,
             lower=9.4,
-            kind="two members told apart as late as possible",
+            kind="two-point",
             set_by=["stiffness 0.5, gain 1", "stiffness 4, gain 5"],
             worst=Estimate(mean=21.3, stderr=0.22),
             upper=22.0,
@@ -261,7 +261,7 @@ def _bounds():
         rows=[
             BoundRow(name="regret bound", printed=3.1e17, corrected=8.2e19, actual=4.4e9),
             BoundRow(name="D_h", printed=12.5, corrected=31.0, actual=None),
-            BoundRow(name="cost of doing nothing", printed=1810.0, corrected=1810.0, actual=1810.0),
+            BoundRow(name="nothing", printed=1810.0, corrected=1810.0, actual=1810.0),
         ],
         vacuous={"printed": True, "corrected": True, "actual": True},
     )

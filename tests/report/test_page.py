@@ -49,6 +49,8 @@ def test_a_page_says_what_the_record_holds():
         "jax 0.10.2",
         "3.10·10¹⁷",
         "vacuous",
+        "cost of doing nothing",
+        "two members take time to be told apart",
         "warm-up ends",
         "policies/robust.safetensors",
         'family = "mass_spring_damper"',

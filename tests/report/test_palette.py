@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from example_record import example_record
 
-from lqgap.report.palette import DARK, LIGHT, NUM_SHADES, shade, styles_of_methods
+from lqgap.report.palette import DARK, LIGHT, NUM_COLOURS, NUM_SHADES, shade, styles_of_methods
 
 # Machado, Oliveira and Fernandes (2009), severity 1: what linear RGB looks like without one kind of cone.
 SIGHT = {
@@ -68,14 +68,14 @@ def test_texts_have_the_contrast_that_wcag_aa_asks_for(palette, ground):
 
 
 def test_lines_stand_out_from_the_background(palette):
-    for role in ("neutral", *(f"method-{index}" for index in range(1, 7))):
+    for role in ("neutral", *(f"method-{index}" for index in range(1, NUM_COLOURS + 1))):
         assert contrast(palette[role], palette["background"]) >= 3, role
 
 
 @pytest.mark.parametrize("sight", list(SIGHT))
 def test_colours_of_methods_stay_apart_without_one_kind_of_cone(palette, sight):
     """0.1 in OKLab is five times what is just noticeable (about 0.02)."""
-    colours = [seen(palette[f"method-{index}"], sight) for index in range(1, 7)]
+    colours = [seen(palette[f"method-{index}"], sight) for index in range(1, NUM_COLOURS + 1)]
     assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(colours, 2)) > 0.1
 
 

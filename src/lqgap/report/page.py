@@ -23,6 +23,13 @@ from lqgap.report.palette import DARK, LIGHT, styles_of_methods
 from lqgap.report.runs import adaptation_figures, training_curves, trajectory_figures
 
 FOLDER = Path(__file__).parent
+WORDS = {  # for names in a record that only their authors understand
+    "bayes": "what the best policy against a prior pays if the member is revealed after a step or two",
+    "two-point": "two members take time to be told apart",
+    "centre": "two members differ in what the input does, and in nothing else",
+    "nothing": "cost of doing nothing",
+    "useful_from": "horizon from which the bound is useful",
+}
 
 
 def render(record: Record) -> str:
@@ -100,6 +107,7 @@ def _template() -> jinja2.Template:
         "estimate": numbers.show_estimate,
         "seconds": numbers.show_seconds,
         "plotly_text": plain,
+        "in_words": lambda name: WORDS.get(name, name),
         "name_of": name_of,
     }
     environment.filters.update(functions)

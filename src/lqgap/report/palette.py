@@ -1,7 +1,7 @@
 """One colour and one symbol per method, the same in every figure, in light, in dark and on paper.
 
 Colours are referred to by role; a page resolves roles with its style sheet, a printed figure with `LIGHT`.
-The six colours of methods stay apart for readers with any of the three colour deficiencies and stand out
+The colours of methods stay apart for readers with any of the three colour deficiencies and stand out
 from the background by 3:1 or more; symbols tell methods apart without any colour.
 """
 
@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from lqgap.experiments.record import Record
 
+NUM_COLOURS = 8  # of methods
 NUM_SHADES = 25  # of a map, from small to large gaps
 
 
@@ -36,12 +37,14 @@ LIGHT = {
     "good": "#1d6b4a",
     "bad": "#a3293d",
     "neutral": "#767f8a",
-    "method-1": "#314bad",
-    "method-2": "#d8781c",
-    "method-3": "#499f92",
-    "method-4": "#b16ae9",
-    "method-5": "#805a2b",
-    "method-6": "#780f43",
+    "method-1": "#2c31ac",
+    "method-2": "#b54000",
+    "method-3": "#17a58c",
+    "method-4": "#a480e5",
+    "method-5": "#c38802",
+    "method-6": "#840256",
+    "method-7": "#2c7297",
+    "method-8": "#1c3808",
     **shades("#f3f5fb", "#b5c4ea", "#6580cc", "#314bad", "#131f52"),
 }
 DARK = {
@@ -55,15 +58,16 @@ DARK = {
     "good": "#6fd0a3",
     "bad": "#ff8f9c",
     "neutral": "#98a2ae",
-    "method-1": "#3b95ea",
-    "method-2": "#f79d62",
-    "method-3": "#6cecd4",
-    "method-4": "#b4b1fd",
-    "method-5": "#f4da45",
-    "method-6": "#e9517e",
+    "method-1": "#7397fd",
+    "method-2": "#c5490a",
+    "method-3": "#1f836e",
+    "method-4": "#875abc",
+    "method-5": "#fbe29d",
+    "method-6": "#d796a6",
+    "method-7": "#89e5f9",
+    "method-8": "#9cc126",
     **shades("#1b2340", "#28468f", "#3b7fd9", "#8ebcf5", "#f0f6ff"),
 }
-_NUM_COLOURS = 6
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "pentagon")
 
 
@@ -89,7 +93,7 @@ def styles_of_methods(record: Record) -> dict[str, Style]:
     order = sorted(record.methods, key=lambda method: method.name != record.recommended)
     seekers = [method.name for method in order if method.kind != "reference"]
     styles = {
-        name: Style(f"method-{index % _NUM_COLOURS + 1}", _SYMBOLS[index % len(_SYMBOLS)])
+        name: Style(f"method-{index % NUM_COLOURS + 1}", _SYMBOLS[index % len(_SYMBOLS)])
         for index, name in enumerate(seekers)
     }
     return {method.name: styles.get(method.name, Style("neutral", "x")) for method in record.methods}

@@ -76,7 +76,7 @@ def _runs_on(record: Record, plant: Plant, runs: Sequence[Trajectory], index: in
     methods = [method for method in record.methods if any(run.method == method.name for run in runs)]
     shown = " and ".join(record.method(run.method).label for run in few)
     caption = (
-        "One run of every method. A steeper cost is a controller that does not suit "
+        "One run of every method on the same noise. A steeper cost is a controller that does not suit "
         f"this plant. Inputs and outputs are those of {shown}."
     )
     if not plant.is_member:
