@@ -1,17 +1,27 @@
 """The page in a browser: it draws, answers to the pointer, fits, and asks nobody for anything."""
 
+import re
 import shutil
 
 import pytest
 from example_record import EVIL, example_record, hostile_record
 from playwright.sync_api import sync_playwright
 
+from lqgap.experiments.record import Estimate
 from lqgap.report.page import render
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium here: `make browser` installs it")
 PHONE, WIDE = 390, 1600
 WATCH = "addEventListener('securitypolicyviolation', event => console.error('policy: ' + event.violatedDirective))"
+
+
+def far_apart():
+    """Gaps that need a logarithmic axis."""
+    record = example_record()
+    far = Estimate(mean=1e5, stderr=1e3)
+    methods = [gaps.model_copy(update={"box_worst": far}) for gaps in record.gaps.methods]
+    return record.model_copy(update={"gaps": record.gaps.model_copy(update={"methods": methods})})
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +36,10 @@ def browser():
 def addresses(tmp_path_factory):
     """Pages by name."""
     folder = tmp_path_factory.mktemp("pages")
-    for name, record in {"example": example_record(), "hostile": hostile_record()}.items():
+    records = {"example": example_record(), "hostile": hostile_record(), "far apart": far_apart()}
+    for name, record in records.items():
         (folder / f"{name}.html").write_text(render(record), encoding="utf-8")
-    return {name: (folder / f"{name}.html").as_uri() for name in ("example", "hostile")}
+    return {name: (folder / f"{name}.html").as_uri() for name in records}
 
 
 @pytest.fixture
@@ -94,6 +105,17 @@ def test_a_label_appears_under_the_pointer(visit):
         label = place.locator(".hoverlayer .hovertext").first
         label.wait_for(timeout=5000)
         assert text in label.text_content(), panel
+
+
+@pytest.mark.parametrize("name", ["example", "far apart"])
+def test_a_rule_stands_at_its_value_on_any_axis(visit, name):
+    page = visit(name)
+    place = '[data-panel="gap-by-method-0"]'
+    axis = f"document.querySelector('{place}')._fullLayout.xaxis"
+    assert page.evaluate(f"{axis}.type") == ("log" if name == "far apart" else "linear")
+    expected = page.evaluate(f"{axis}._offset + {axis}.d2p({example_record().bracket.lower})")
+    drawn = page.locator(f"{place} .shapelayer path").get_attribute("d")
+    assert float(re.match(r"M([\d.]+),", drawn)[1]) == pytest.approx(expected, abs=0.5)
 
 
 def test_a_hostile_name_is_read_as_it_is_written(visit):

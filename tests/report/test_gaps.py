@@ -53,7 +53,9 @@ def test_a_controller_with_an_infinite_gap_keeps_what_can_be_drawn():
     record = example_record()
     lost = Estimate(mean=math.inf, stderr=math.nan)
     record = with_gap(record, "nominal", box_worst=lost, real_worst=lost, real=[lost] * len(record.real))
-    [panel] = gap_by_method(record, record.gaps).panels
+    figure = gap_by_method(record, record.gaps)
+    [panel] = figure.panels
+    assert "infinite and not drawn: LQG of the nominal plant." in figure.caption
     assert all(math.isfinite(x) for mark in panel.marks if isinstance(mark, Points) for x in mark.x)
 
 

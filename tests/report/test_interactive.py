@@ -64,9 +64,9 @@ def test_cells_are_rectangles_between_their_edges_and_unknown_ones_are_left_out(
     assert bars["hovertext"] == ["a"]
 
 
-def test_a_rule_on_a_logarithmic_axis_is_given_by_its_power():
-    drawn = draw(Panel("", Axis("", is_log=True), Axis(""), (Rule("", "x", 100.0),)))
-    assert drawn["layout"]["shapes"][0]["x0"] == 2
+def test_a_rule_crosses_the_whole_panel():
+    [line] = draw(Panel("", Axis("", is_log=True), Axis(""), (Rule("", "x", 100.0),)))["layout"]["shapes"]
+    assert (line["x0"], line["x1"], line["y0"], line["y1"], line["yref"]) == (100, 100, 0, 1, "paper")
 
 
 def test_a_span_starts_where_it_is_low():

@@ -40,12 +40,15 @@ def gap_by_method(record: Record, gaps: Gaps) -> Figure:
         height=70 + 54 * len(rows),
     )
     undrawn = [_with_value(record, each) for each in gaps.methods if each not in rows]
+    lost = [record.method(each.method).label for each in rows if math.inf in _means(each)]
     caption = (
         "Further left is better. A short row is a controller that treats all plants alike; "
         f"bars are ± {NUM_STDERR} standard errors of {gaps.num_rollouts} runs."
     )
     if undrawn:
         caption += f" Not on this logarithmic axis: {', '.join(undrawn)}."
+    if lost:
+        caption += f" Some gaps are infinite and not drawn: {', '.join(lost)}."
     return Figure("gap-by-method", "Gap by method", caption, (panel,), tuple(legend))
 
 

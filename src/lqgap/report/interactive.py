@@ -35,7 +35,7 @@ def draw(panel: Panel) -> Json:
         "height": panel.height,
         "xaxis": _axis(panel.x, panel, "x"),
         "yaxis": _axis(panel.y, panel, "y"),
-        "shapes": [_rule(mark, panel) for mark in panel.marks if isinstance(mark, Rule)],
+        "shapes": [_rule(mark) for mark in panel.marks if isinstance(mark, Rule)],
         "barmode": "overlay",
         "bargap": 0,
     }
@@ -143,13 +143,12 @@ def _span(mark: Span) -> Json:
     }
 
 
-def _rule(mark: Rule, panel: Panel) -> Json:
+def _rule(mark: Rule) -> Json:
     other = "y" if mark.axis == "x" else "x"
-    value = math.log10(mark.value) if getattr(panel, mark.axis).is_log else mark.value
     return {
         "type": "line",
-        f"{mark.axis}0": value,
-        f"{mark.axis}1": value,
+        f"{mark.axis}0": mark.value,
+        f"{mark.axis}1": mark.value,
         f"{other}ref": "paper",
         f"{other}0": 0,
         f"{other}1": 1,
