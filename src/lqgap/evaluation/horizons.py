@@ -52,9 +52,16 @@ def gap_by_horizon(
     estimates = []
     for horizon in horizons:
         planned = replan(policy, sooner=longest - horizon)
-        shorter = _shorten(measures, sooner=longest - horizon)
+        shorter = shorten(measures, sooner=longest - horizon)
         estimates.append(estimate_gap(planned, shorter, limits, key=key, num_rollouts=count))
     return estimates
+
+
+def shorten(measures: Yardstick, *, sooner: int) -> Yardstick:
+    """The yardsticks of a horizon that ends so many steps sooner; what comes after it costs nothing."""
+    K, M = (_ahead(stack, sooner, axis=1) for stack in (measures.K, measures.M))
+    counts = jnp.arange(M.shape[1]) < M.shape[1] - sooner
+    return eqx.tree_at(lambda m: (m.K, m.M), measures, (K, M * counts[None, :, None, None]))
 
 
 def replan(policy: AbstractPolicy, *, sooner: int) -> AbstractPolicy:
@@ -69,12 +76,6 @@ def replan(policy: AbstractPolicy, *, sooner: int) -> AbstractPolicy:
         return eqx.tree_at(lambda bank: bank.K, part, _ahead(part.K, sooner, axis=0))
 
     return jax.tree.map(plan, policy, is_leaf=is_bank)
-
-
-def _shorten(measures: Yardstick, *, sooner: int) -> Yardstick:
-    K, M = (_ahead(stack, sooner, axis=1) for stack in (measures.K, measures.M))
-    counts = jnp.arange(M.shape[1]) < M.shape[1] - sooner
-    return eqx.tree_at(lambda m: (m.K, m.M), measures, (K, M * counts[None, :, None, None]))
 
 
 def _ahead(gains: Array, steps: int, *, axis: int) -> Array:
