@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lqgap as lg
-from lqgap.experiments.reading import example_text, parse_study, read_study
+from lqgap.experiments.reading import content_hash, example_text, parse_study, read_study
 from lqgap.experiments.study import Study
 
 EXAMPLE = example_text()
@@ -105,3 +105,24 @@ def test_a_fuzzed_study_is_read_or_refused_in_one_line(tmp_path_factory, edits):
         assert parse_study(study.to_toml(), name="x", folder=path.parent)[0] == study
     assert message.startswith(str(path))
     assert "\n" not in message
+
+
+def test_what_a_study_names_is_part_of_what_determines_it(tmp_path):
+    def hash_of(plant):
+        return content_hash(*parse_study(f"[plant]\n{plant}\n", name="study.toml", folder=tmp_path))
+
+    assert hash_of('family = "mass_spring_damper"') == ""
+    for name, plant in {
+        "plant.mat": 'file = "plant.mat"',
+        "local_module.py": 'python = "local_module:make"',
+        "local_package/__init__.py": 'python = "local_package:make"',
+        "local_package/inner.py": 'python = "local_package.inner:make"',
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("raise RuntimeError('imported')")
+        before = hash_of(plant)
+        path.write_text("raise RuntimeError('imported again')")
+        assert "" != before != hash_of(plant)
+    assert hash_of('python = "json.decoder:make"') != hash_of('python = "json.encoder:make"') != ""
+    assert hash_of('python = "no_such_module:make"') == ""

@@ -1,6 +1,8 @@
 """Studies from files; an error names the file, the line and the key, and the nearest key that there is."""
 
 import difflib
+import hashlib
+import importlib.machinery
 import math
 import re
 import tomllib
@@ -14,7 +16,7 @@ import pydantic
 from pydantic import BaseModel
 
 from lqgap.errors import InvalidStudyError
-from lqgap.experiments.study import PLANTS, Study
+from lqgap.experiments.study import PLANTS, FilePlant, PythonPlant, Study
 from lqgap.experiments.toml import BARE, find_lines, line_of
 
 
@@ -85,6 +87,33 @@ def check_study(table: Mapping[str, Any], source: Source) -> Study:
         raise source.error(path, _explain(first) + more) from None
     except RecursionError:
         raise source.error((), "tables are nested too deeply") from None
+
+
+def content_hash(study: Study, source: Source) -> str:
+    """Of what the study's plant is made of beside its own text: the file that it names; nothing is run."""
+    match study.plant:
+        case FilePlant():
+            path: Path | None = source.folder / study.plant.file
+        case PythonPlant():
+            path = _module_file(study.plant.python.partition(":")[0], source.folder)
+        case _:
+            path = None
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path is not None and path.is_file() else ""
+
+
+def _module_file(module: str, folder: Path) -> Path | None:
+    """The file of a module, beside the study or installed; found without importing packages."""
+    first, *rest = module.split(".")
+    spec = None if (folder / first).exists() else importlib.machinery.PathFinder.find_spec(first)
+    package = folder / first if spec is None or spec.origin is None else Path(spec.origin).parent
+    names = [Path(*rest)] if rest else []
+    candidates = [folder / f"{first}.py"] if not rest else []
+    candidates += [package / name.with_suffix(".py") for name in names]
+    candidates += [
+        package.joinpath(*rest) / "__init__.py",
+        *([Path(spec.origin)] if spec and spec.origin else []),
+    ]
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def _place(details: Any, table: Any) -> tuple[str | int, ...]:

@@ -118,6 +118,7 @@ class Grid(Part):
     """The simulators that policies are made from."""
 
     points: Annotated[int, Field(ge=1, le=1000)] | dict[str, Annotated[int, Field(ge=1, le=1000)]] = 4
+    sample: int | None = Field(default=None, ge=1, le=1000)
 
 
 class Plain(Part):

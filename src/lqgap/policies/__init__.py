@@ -2,6 +2,7 @@
 
 from lqgap.policies.bank import ModelBank
 from lqgap.policies.clipped import ClippedHistory
+from lqgap.policies.committed import Committed
 from lqgap.policies.controller import Controller
 from lqgap.policies.files import load_policy, save_policy
 from lqgap.policies.linear import LinearDynamic, Zero
@@ -16,6 +17,7 @@ __all__ = [
     "AbstractLinearPolicy",
     "AbstractPolicy",
     "ClippedHistory",
+    "Committed",
     "Controller",
     "FiniteHorizon",
     "LinearDynamic",

@@ -22,6 +22,7 @@ from lqgap.linalg.archive import read_arrays, write_arrays
 from lqgap.linalg.arguments import require_double_precision
 from lqgap.policies.bank import ModelBank
 from lqgap.policies.clipped import ClippedHistory
+from lqgap.policies.committed import Committed
 from lqgap.policies.linear import LinearDynamic, Zero
 from lqgap.policies.mixture import Mixture
 from lqgap.policies.optimal import FiniteHorizon, Stationary
@@ -34,6 +35,7 @@ FORMAT = 1
 KIND = "policy"
 POLICIES = (
     ClippedHistory,
+    Committed,
     FiniteHorizon,
     LinearDynamic,
     Mixture,
