@@ -1,6 +1,17 @@
 import pytest
 
-from lqgap.report.figure import Axis, Cells, Panel, Points, Rule, extent, log_ticks, lower_half, wants_log
+from lqgap.report.figure import (
+    Axis,
+    Cells,
+    Panel,
+    Points,
+    Rule,
+    extent,
+    log_ticks,
+    lower_half,
+    scale_end,
+    wants_log,
+)
 from lqgap.report.palette import Style
 
 
@@ -13,6 +24,15 @@ def test_a_logarithmic_axis_is_for_values_far_apart():
 def test_an_interval_ends_before_zero_on_a_logarithmic_axis():
     assert lower_half(2.0, 5.0, Axis("", is_log=True)) == pytest.approx(1.8)
     assert lower_half(2.0, 5.0, Axis("")) == 5.0
+
+
+def test_a_scale_ends_before_what_is_hopeless():
+    values = {"good": [1.0, 2.0], "fair": [30.0], "lost": [1e9, float("inf")], "perfect": [0.0]}
+    assert scale_end(values, "good") == 200
+    assert scale_end(values, "fair") == 5000
+    assert scale_end(values, None) == 200
+    assert scale_end({"good": [1.0], "fair": [30.0]}, "good") is None
+    assert scale_end({"lost": [float("inf")]}, None) is None
 
 
 def test_ticks_of_a_logarithmic_axis_are_round_and_cover_it():

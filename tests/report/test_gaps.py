@@ -49,14 +49,40 @@ def test_rows_that_a_logarithmic_axis_cannot_show_are_named():
     assert "LQG that knows the truth (0)" in figure.caption
 
 
-def test_a_controller_with_an_infinite_gap_keeps_what_can_be_drawn():
+@pytest.mark.parametrize("value", [1e9, math.inf])
+def test_a_hopeless_controller_is_an_arrow_at_the_edge(value):
     record = example_record()
-    lost = Estimate(mean=math.inf, stderr=math.nan)
+    lost = Estimate(mean=value, stderr=value)
     record = with_gap(record, "nominal", box_worst=lost, real_worst=lost, real=[lost] * len(record.real))
     figure = gap_by_method(record, record.gaps)
     [panel] = figure.panels
-    assert "infinite and not drawn: LQG of the nominal plant." in figure.caption
-    assert all(math.isfinite(x) for mark in panel.marks if isinstance(mark, Points) for x in mark.x)
+    end = 5000  # the next round number beyond a hundred times the worst gap of robust training
+    arrows = [
+        mark for mark in panel.marks if isinstance(mark, Points) and mark.style.symbol == "triangle-right"
+    ]
+    assert len(arrows) == 2 + len(record.real)
+    assert all(arrow.x == [end] for arrow in arrows)
+    assert "Arrows are gaps beyond 5000: LQG of the nominal plant." in figure.caption
+    assert panel.x.high > end
+
+
+def test_a_hopeless_controller_leaves_the_other_figures_at_the_top():
+    record = example_record()
+    real = [Estimate(mean=1e9, stderr=1.0)] * len(record.real)
+    record = with_gap(record, "nominal", real=real)
+    figure = gap_by_plant(record, record.gaps)
+    [robust] = [mark for mark in figure.panels[0].marks if mark.label == "Robust training"]
+    assert figure.panels[0].y.high == 2000 > 100 * max(robust.y)
+    assert "LQG of the nominal plant" in figure.caption
+    series = [
+        each.model_copy(update={"values": [Estimate(mean=1e30, stderr=0.0)] * len(each.values)})
+        if each.method == "nominal"
+        else each
+        for each in record.horizons.series
+    ]
+    figure = gap_against_horizon(record, series)
+    assert figure.panels[0].y.high == 5000 > 100 * max(value.mean for value in series[0].values)
+    assert figure.caption.endswith(": LQG of the nominal plant.")
 
 
 def test_plants_are_in_the_order_of_the_recommended_method():

@@ -66,6 +66,21 @@ def test_a_single_value_fills_its_range():
     assert gap_maps(record, heat_map).panels[0].marks[0].x_edges == [0.25, 3.75]
 
 
+def test_colours_end_where_a_method_is_hopeless():
+    record = example_record()
+    maps = [
+        each.model_copy(update={"gap": [[1e9] * len(row) for row in each.gap]})
+        if each.method == "nominal"
+        else each
+        for each in record.heat_map.maps
+    ]
+    cells = gap_maps(record, record.heat_map.model_copy(update={"maps": maps})).scale
+    [robust] = [each for each in maps if each.method == "robust"]
+    assert cells.high == 5000 > 100 * max(max(row) for row in robust.gap)
+    assert cells.is_capped
+    assert cells.values[0][0] == 1e9
+
+
 def test_a_map_without_a_finite_gap_is_left_out():
     record = example_record()
     lost = [

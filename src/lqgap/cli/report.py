@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
+from lqgap.experiments.transfer import load_record
 from lqgap.report.page import figures_by_section, render
-from lqgap.report.reading import read_record
 
 PAGE = "report.html"
 FIGURES = "figures"
@@ -12,7 +12,7 @@ FIGURES = "figures"
 
 def write_report(folder: Path, *, figures: bool) -> list[Path]:
     """Write `report.html` into the folder of a run and, if asked for, PNG and SVG of every figure."""
-    record = read_record(folder)
+    record = load_record(folder)
     page = folder / PAGE
     beside = folder / f".{PAGE}.{os.getpid()}"
     try:

@@ -4,13 +4,14 @@ Texts are plain: whoever draws must keep them from being read as markup. Colours
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from lqgap.report.palette import Style
 
 LOG_RATIO = 30  # positive values that differ by more are shown on a logarithmic axis
+FAR = 100  # what is this many times above the best is off the scale: how far does not matter any more
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Axis:
     is_log: bool = False
     ticks: tuple[tuple[float, str], ...] = ()
     starts_at_zero: bool = False
+    high: float | None = None  # where the axis ends, if some values are beyond
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Cells:
     low: float
     high: float
     is_log: bool
+    is_capped: bool = False  # some values are above `high`
 
     def share(self, value: float) -> float:
         """Where a value lies between `low` and `high`, from 0 to 1."""
@@ -126,6 +129,22 @@ class Figure:
         return len(self.panels) == 1
 
 
+def scale_end(values: Mapping[str, Sequence[float]], best: str | None) -> float | None:
+    """Where a scale ends so that one hopeless method does not hide the others; None if none is hopeless.
+
+    Args:
+        values: by method.
+        best: the method whose values must be seen well; None for the one whose largest value is smallest.
+    """
+    largest = {name: max(each, default=0.0) for name, each in values.items()}
+    fine = {name: value for name, value in largest.items() if 0 < value < math.inf}
+    if not fine:
+        return None
+    far = FAR * fine.get(best or "", min(fine.values()))
+    end = min(tick for tick in log_ticks(far, far) if tick >= far)
+    return end if max(largest.values()) > end else None
+
+
 def log_ticks(low: float, high: float) -> list[float]:
     """Round numbers for a logarithmic axis: 1, 2 and 5 of each power of ten, or the powers alone if many."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
@@ -142,7 +161,8 @@ def extent(panel: "Panel", which: Literal["x", "y"]) -> tuple[float, float]:
             values += getattr(mark, which)
         elif isinstance(mark, Rule) and mark.axis == which:
             values.append(mark.value)
-    values = [value for value in values if 0 < value < math.inf]
+    high = getattr(panel, which).high or math.inf
+    values = [min(value, high) for value in values if 0 < value < math.inf]
     return (min(values), max(values)) if values else (1.0, 10.0)
 
 

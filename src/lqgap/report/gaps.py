@@ -1,10 +1,10 @@
 """Figures of gaps: by method, by real plant, against the horizon, and what brackets the best possible."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from lqgap.experiments.record import Estimate, Gaps, MethodGaps, Record, Series
-from lqgap.report.figure import Axis, Figure, Key, Panel, Points, Rule, Span, wants_log
+from lqgap.report.figure import Axis, Figure, Key, Panel, Points, Rule, Span, scale_end, wants_log
 from lqgap.report.numbers import NUM_STDERR, show, show_estimate
 from lqgap.report.palette import BOUND, Style, styles_of_methods
 
@@ -19,11 +19,12 @@ _EACH = "each real plant"
 def gap_by_method(record: Record, gaps: Gaps) -> Figure:
     """A row for each method: every real plant, their mean and worst, and the worst found in the ranges."""
     shown = [each for each in gaps.methods if any(_is_shown(value, is_log=True) for value in _means(each))]
-    is_log = wants_log(value for each in shown for value in _means(each))
+    end = scale_end({each.method: _means(each) for each in gaps.methods}, record.recommended)
+    is_log = wants_log(min(value, end or math.inf) for each in shown for value in _means(each))
     rows = shown if is_log else gaps.methods
     marks: list[Points | Rule] = []
     for place, each in enumerate(reversed(rows)):
-        marks += _row(record, each, place, is_log=is_log)
+        marks += _row(record, each, place, is_log=is_log, end=end)
     legend = [Key(_EACH, Style("neutral", "circle-small"))]
     legend += [Key(_MEASURES[key], Style("neutral", _KEYS[key])) for key in _measured(rows)]
     if record.bracket is not None and record.bracket.lower > 0 and record.bracket.horizon == gaps.horizon:
@@ -34,21 +35,19 @@ def gap_by_method(record: Record, gaps: Gaps) -> Figure:
     )
     panel = Panel(
         "",
-        Axis(f"{GAP} over {gaps.horizon} steps", is_log, starts_at_zero=not is_log),
+        Axis(f"{GAP} over {gaps.horizon} steps", is_log, starts_at_zero=not is_log, high=end and 1.3 * end),
         Axis("", ticks=ticks),
         tuple(marks),
         height=70 + 54 * len(rows),
     )
     undrawn = [_with_value(record, each) for each in gaps.methods if each not in rows]
-    lost = [record.method(each.method).label for each in rows if math.inf in _means(each)]
     caption = (
         "Further left is better. A short row is a controller that treats all plants alike; "
         f"bars are ± {NUM_STDERR} standard errors of {gaps.num_rollouts} runs."
     )
     if undrawn:
         caption += f" Not on this logarithmic axis: {', '.join(undrawn)}."
-    if lost:
-        caption += f" Some gaps are infinite and not drawn: {', '.join(lost)}."
+    caption += _beyond(record, {each.method: _means(each) for each in rows}, end, "Arrows are gaps")
     return Figure("gap-by-method", "Gap by method", caption, (panel,), tuple(legend))
 
 
@@ -58,7 +57,9 @@ def gap_by_plant(record: Record, gaps: Gaps) -> Figure:
     first = next((each for each in gaps.methods if each.method == record.recommended), gaps.methods[0])
     order = sorted(range(len(record.real)), key=lambda index: first.real[index].mean)
     sought = [each for each in gaps.methods if record.method(each.method).kind != "reference"]
-    is_log = wants_log(each.real[index].mean for each in sought for index in order)
+    means = {each.method: [estimate.mean for estimate in each.real] for each in sought}
+    end = scale_end(means, record.recommended)
+    is_log = wants_log(min(value, end or math.inf) for values in means.values() for value in values)
     marks = [
         _series(
             record.method(each.method).label,
@@ -72,13 +73,18 @@ def gap_by_plant(record: Record, gaps: Gaps) -> Figure:
     ]
     ticks = tuple((place + 1.0, record.real[index].name) for place, index in enumerate(order))
     panel = Panel(
-        "", Axis("", ticks=ticks), Axis(GAP, is_log, starts_at_zero=not is_log), tuple(marks), height=380
+        "",
+        Axis("", ticks=ticks),
+        Axis(GAP, is_log, starts_at_zero=not is_log, high=end),
+        tuple(marks),
+        height=380,
     )
     label = record.method(first.method).label
     caption = (
         f"Real plants from the easiest to the hardest for {label}; all methods meet the same noise. "
         "Where lines cross, the better choice depends on the plant."
     )
+    caption += _beyond(record, means, end, "Above the figure are gaps")
     legend = tuple(Key(mark.label, mark.style) for mark in marks)
     return Figure("gap-by-plant", "Gap on every real plant", caption, (panel,), legend)
 
@@ -96,13 +102,17 @@ def gap_against_horizon(record: Record, series: Sequence[Series]) -> Figure:
         )
         for each in series
     ]
-    panel = Panel("", Axis("Horizon (steps)", is_log=True), Axis(GAP, is_log=True), tuple(marks), height=440)
+    means = {each.method: [value.mean for value in each.values] for each in series if each.method}
+    end = scale_end(means, record.recommended)
+    y = Axis(GAP, is_log=True, high=end)
+    panel = Panel("", Axis("Horizon (steps)", is_log=True), y, tuple(marks), height=440)
     caption = (
         "Both axes are logarithmic. A line that rises like the horizon itself pays again at every step; "
         "a line that flattens has learnt its plant and pays once."
     )
     if any(each.kind == "lower bound" for each in series):
         caption += " No controller whatever has a worst gap below the lower bound."
+    caption += _beyond(record, means, end, "Above the figure are gaps")
     legend = tuple(Key(mark.label, mark.style, is_line=True) for mark in marks)
     return Figure("gap-against-horizon", "Gap against the horizon", caption, (panel,), legend)
 
@@ -151,40 +161,29 @@ def bracket_bar(record: Record) -> Figure | None:
     return Figure("bracket", "How much better could any controller be?", caption, (panel,), legend)
 
 
-def _row(record: Record, each: MethodGaps, place: int, *, is_log: bool) -> list[Points]:
+def _row(record: Record, each: MethodGaps, place: int, *, is_log: bool, end: float | None) -> list[Points]:
     style, label = styles_of_methods(record)[each.method], record.method(each.method).label
-    plants = [
-        (estimate, f"{label}\n{plant.name}: {show_estimate(estimate)}")
-        for estimate, plant in zip(each.real, record.real, strict=True)
-        if _is_shown(estimate.mean, is_log=is_log)
-    ]
-    marks = [
-        Points(
-            _EACH,
-            Style(style.colour, "circle"),
-            [estimate.mean for estimate, _ in plants],
-            [float(place)] * len(plants),
-            [hover for _, hover in plants],
-            size=5,
-            is_faint=True,
-        )
-    ]
-    for key in _measured([each]):
-        estimate = _measure(each, key)
-        if estimate is not None and _is_shown(estimate.mean, is_log=is_log):
-            hover = f"{label}\n{_MEASURES[key]}: {show_estimate(estimate)}"
-            marks.append(
-                Points(
-                    _MEASURES[key],
-                    Style(style.colour, _SYMBOLS[key]),
-                    [estimate.mean],
-                    [float(place)],
-                    [hover],
-                    half_x=[NUM_STDERR * estimate.stderr],
-                    size=11,
-                    is_open=key == "box",
-                )
+    measured = [(_measure(each, key), _MEASURES[key], _SYMBOLS[key], 11) for key in _MEASURES]
+    plants = zip(each.real, record.real, strict=True)
+    drawn = [*((estimate, plant.name, "circle", 5) for estimate, plant in plants), *measured]
+    marks = []
+    for estimate, what, symbol, size in drawn:
+        if estimate is None or not _is_shown(estimate.mean, is_log=is_log):
+            continue
+        is_beyond = end is not None and estimate.mean > end
+        marks.append(
+            Points(
+                what if size > 5 else _EACH,
+                Style(style.colour, "triangle-right" if is_beyond else symbol),
+                [end if is_beyond and end is not None else estimate.mean],
+                [float(place)],
+                [f"{label}\n{what}: {show_estimate(estimate)}"],
+                half_x=[0.0 if is_beyond else NUM_STDERR * estimate.stderr] if size > 5 else (),
+                size=size,
+                is_open=symbol == "square" and not is_beyond,
+                is_faint=size == 5,
             )
+        )
     return marks
 
 
@@ -234,7 +233,12 @@ def _means(each: MethodGaps) -> list[float]:
 
 
 def _is_shown(value: float, *, is_log: bool) -> bool:
-    return math.isfinite(value) and (value > 0 or not is_log)
+    return not math.isnan(value) and (value > 0 or not is_log)
+
+
+def _beyond(record: Record, values: Mapping[str, Sequence[float]], end: float | None, words: str) -> str:
+    names = [record.method(name).label for name, each in values.items() if end and max(each) > end]
+    return f" {words} beyond {show(end)}: {', '.join(names)}." if names else ""
 
 
 def _with_value(record: Record, each: MethodGaps) -> str:

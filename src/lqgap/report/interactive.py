@@ -172,6 +172,10 @@ def _axis(axis: Axis, panel: Panel, which: Literal["x", "y"]) -> Json:
     elif axis.is_log:
         places = log_ticks(*extent(panel, which))
         shown |= {"tickvals": places, "ticktext": [show(place, digits=1) for place in places]}
+    if axis.high is not None:
+        low = extent(panel, which)[0] / 1.5 if axis.is_log else 0.0
+        ends = [math.log10(low), math.log10(axis.high)] if axis.is_log else [low, axis.high]
+        shown["range"] = _numbers(ends)
     if has_cells:
         [cells] = [mark for mark in panel.marks if isinstance(mark, Cells)]
         edges = getattr(cells, f"{which}_edges")

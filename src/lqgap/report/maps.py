@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from lqgap.experiments.record import GapMap, HeatMap, Parameter, Record
-from lqgap.report.figure import Axis, Cells, Figure, Key, Panel, Points, wants_log
+from lqgap.report.figure import Axis, Cells, Figure, Key, Panel, Points, scale_end, wants_log
 from lqgap.report.numbers import show
 from lqgap.report.palette import Style
 
@@ -17,6 +17,8 @@ def gap_maps(record: Record, heat_map: HeatMap) -> Figure | None:
         return None
     is_log = wants_log(gaps)
     low = min(gap for gap in gaps if gap > 0 or not is_log)
+    by_method = {each.method: [gap for row in each.gap for gap in row] for each in heat_map.maps}
+    end = scale_end(by_method, record.recommended)
     plants = _plants(record, heat_map)
     panels = []
     for each in heat_map.maps:
@@ -26,8 +28,9 @@ def gap_maps(record: Record, heat_map: HeatMap) -> Figure | None:
             each.gap,
             _hover(heat_map, each),
             low,
-            max(gaps),
+            end or max(gaps),
             is_log,
+            is_capped=end is not None,
         )
         marks = (cells, *plants, *_worst(record, heat_map, each.method))
         label = record.method(each.method).label

@@ -49,6 +49,7 @@ _MARKERS = {
     "cross": "P",
     "pentagon": "p",
     "x": "X",
+    "triangle-right": ">",
     "line-ew": "",
 }
 _SETTINGS: dict[Any, Any] = {
@@ -135,10 +136,8 @@ def _draw(axes: Axes, panel: Panel) -> None:
     title = " · ".join(text for text in (panel.title, panel.y.label) if text)
     axes.set_title(title, loc="left", fontsize=9, color=LIGHT["muted"])
     axes.set_xlabel(panel.x.label)
-    if panel.x.starts_at_zero:
-        axes.set_xlim(left=0)
-    if panel.y.starts_at_zero:
-        axes.set_ylim(bottom=0)
+    for axis, limit in ((panel.x, axes.set_xlim), (panel.y, axes.set_ylim)):
+        limit(0.0 if axis.starts_at_zero else None, axis.high)
 
 
 def _scale(axes: Axes, axis: Axis, panel: Panel, which: str) -> None:
@@ -179,7 +178,7 @@ def _points(axes: Axes, mark: Points, panel: Panel) -> None:
         markeredgecolor=LIGHT[mark.outline] if mark.outline else colour,
         color=colour,
         alpha=alpha,
-        clip_on=False,
+        clip_on=panel.x.high is not None or panel.y.high is not None,
     )
     if mark.kind == "steps" and isinstance(drawn.lines[0], Line2D):
         drawn.lines[0].set_drawstyle("steps-post")
