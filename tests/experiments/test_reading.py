@@ -24,7 +24,7 @@ def line_with(text, part):
         ("gain = [1.0, 5.0]", 'gain = "strong"', "plant.gain", "expected a number, an interval"),
         ("points = 4", "points = {a = 0}", "grid.points.a", "greater than or equal to 1"),
         ("robust = {policy", "robust = {plicy", "methods.robust.plicy", "did you mean policy"),
-        ("probe = 20", "probe = inf", "methods.identify.probe", "it is inf"),
+        ("probe = 50", "probe = inf", "methods.identify.probe", "it is inf"),
         ("outside = []", "outside = [{A = [[1]], B = [[1]]}]", "real.outside.0.C", "this key is missing"),
         ("rollouts = 256", "rollout = 256", "evaluation.rollout", "did you mean rollouts"),
         ("count = 20", "count = 20\ncount = 20", None, "not TOML"),

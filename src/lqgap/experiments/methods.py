@@ -14,7 +14,7 @@ from lqgap.evaluation import find_stabilizer
 from lqgap.experiments.family import Family
 from lqgap.experiments.record import Kind
 from lqgap.experiments.setting import key_for
-from lqgap.experiments.study import Identify, Linear, Part, Trained
+from lqgap.experiments.study import Identify, Part, Trained
 from lqgap.policies import (
     AbstractPolicy,
     Committed,
@@ -46,8 +46,9 @@ ABOUT: Mapping[str, About] = {
     ),
     "linear": About(
         "Robust linear controller",
-        "trained",
-        "One linear controller for all members, trained for the smallest worst gap; it does not adapt.",
+        "fixed",
+        "One linear controller that stabilises all members, with a small worst average cost; it does not "
+        "adapt.",
     ),
     "bank": About(
         "Untrained bank", "fixed", "The controllers of all members, mixed by their posterior weights."
@@ -83,13 +84,13 @@ def make_policy(
         case "nominal", _:
             middle = members[len(members) // 2] if isinstance(family, Finite) else family.nominal()
             return Made(Stationary(middle))
+        case "linear", _:
+            return Made(find_stabilizer(members))
         case "bank", _:
             return Made(ModelBank(members.systems, horizon=horizon))
         case "identify", Identify():
             bank = ModelBank(members.systems, horizon=horizon)
             return Made(RandomProbe(options.probe, Committed(bank, options.probe), scale=options.scale))
-        case "linear", Linear():
-            start, train = find_stabilizer(members), train_robust
         case "robust" | "randomized", Trained():
             start = _start(options, members, horizon, key)
             train = train_robust if name == "robust" else train_randomized

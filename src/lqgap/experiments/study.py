@@ -125,12 +125,6 @@ class Plain(Part):
     """A method without options."""
 
 
-class Linear(Part):
-    """One linear controller, trained for the smallest worst gap."""
-
-    steps: int = Field(default=100, ge=1, le=1_000_000)
-
-
 class Trained(Part):
     """A policy that is trained."""
 
@@ -141,15 +135,15 @@ class Trained(Part):
 class Identify(Part):
     """Random inputs for a while, then the controller of the likeliest member."""
 
-    probe: int = Field(default=20, ge=1, le=100_000)
-    scale: float = Field(default=1.0, gt=0)
+    probe: int = Field(default=50, ge=1, le=100_000)
+    scale: float = Field(default=2.0, gt=0)
 
 
 class Methods(Part):
     """What is compared; None is left out."""
 
     nominal: Plain | None = None
-    linear: Linear | None = None
+    linear: Plain | None = None
     bank: Plain | None = None
     randomized: Trained | None = None
     robust: Trained | None = None
@@ -172,7 +166,7 @@ class Methods(Part):
 
 EVERY_METHOD = Methods(
     nominal=Plain(),
-    linear=Linear(),
+    linear=Plain(),
     bank=Plain(),
     randomized=Trained(),
     robust=Trained(),
@@ -212,7 +206,7 @@ class Evaluation(Part):
     """How closely is looked."""
 
     rollouts: int = Field(default=256, ge=2, le=1_000_000)
-    horizons: list[Annotated[int, Field(ge=1, le=100_000)]] = [25, 50, 100, 200, 400]
+    horizons: list[Annotated[int, Field(ge=1, le=100_000)]] = [25, 50, 100, 200]
     map_points: int = Field(default=9, ge=2, le=100)
     trajectories: int = Field(default=3, ge=0, le=100)
 

@@ -42,7 +42,7 @@ def transfer(
     """
     folder = Path(folder)
     store = Store(folder / STORE)
-    work = _Work(study, source, store, progress or (lambda name, seconds: None))
+    work = _Work(study, source, store, progress or _silent)
     whole = work.unit("record", study.model_dump(exclude={"title": True}))
     known = store.get(whole)
     if known is not None and known.error is None:
@@ -161,6 +161,10 @@ def _policy(work: _Work, bench: Any, name: str, method: dict[str, Any]) -> Any:
     if not (bench.folder / made["file"]).exists():  # it was removed: train it again, to the same end
         train(work.unit(f"train {name}", method))
     return stages.open_policy(bench, made)
+
+
+def _silent(name: str, seconds: float | None) -> None:
+    del name, seconds
 
 
 def _read(text: str, path: Path) -> Record:
