@@ -6,6 +6,7 @@ from lqgap.report.figure import (
     Panel,
     Points,
     Rule,
+    ends,
     extent,
     log_ticks,
     lower_half,
@@ -47,6 +48,17 @@ def test_the_extent_of_a_panel_is_that_of_its_positive_values():
     panel = Panel("", Axis(""), Axis(""), (series, Rule("", "x", 80.0)))
     assert extent(panel, "x") == (1.0, 80.0)
     assert extent(panel, "y") == (3.0, 3.0)
+
+
+def test_an_axis_that_ends_early_begins_below_the_smallest_value():
+    series = Points("", Style("ink", "circle"), [1.0, 2.0], [3.0, 1e30], ())
+    linear, logarithmic, whole = (
+        Panel("", Axis(""), axis, (series,))
+        for axis in (Axis("", high=100.0), Axis("", is_log=True, high=100.0), Axis(""))
+    )
+    assert ends(linear, "y") == (0, 100)
+    assert ends(logarithmic, "y") == (2, 100)
+    assert ends(whole, "y") is None
 
 
 @pytest.mark.parametrize("is_log", [False, True])

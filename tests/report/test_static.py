@@ -4,6 +4,7 @@ import xml.etree.ElementTree as ET
 import pytest
 from example_record import example_record
 
+from lqgap.report.figure import ends
 from lqgap.report.page import figures_by_section
 from lqgap.report.palette import LIGHT
 from lqgap.report.static import draw_static, write_figures
@@ -25,6 +26,13 @@ def test_a_drawing_has_the_panels_and_the_series_of_its_figure(name):
     assert [axes.get_yscale() == "log" for axes in panels] == [panel.y.is_log for panel in figure.panels]
     [legend] = drawing.legends
     assert [text.get_text() for text in legend.get_texts()] == [key.label for key in figure.legend]
+
+
+def test_an_axis_ends_where_its_panel_says():
+    [panel] = FIGURES["gap-against-horizon"].panels
+    capped = dataclasses.replace(panel, y=dataclasses.replace(panel.y, high=50.0))
+    figure = dataclasses.replace(FIGURES["gap-against-horizon"], panels=(capped,))
+    assert draw_static(figure).axes[0].get_ylim() == pytest.approx(ends(capped, "y"))
 
 
 def test_cells_have_the_colours_of_the_scale():

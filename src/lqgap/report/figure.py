@@ -153,7 +153,7 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [head * 10.0**power for power in range(first, last + 1, every) for head in heads]
 
 
-def extent(panel: "Panel", which: Literal["x", "y"]) -> tuple[float, float]:
+def extent(panel: Panel, which: Literal["x", "y"]) -> tuple[float, float]:
     """The smallest and the largest positive value that is drawn along an axis."""
     values: list[float] = []
     for mark in panel.marks:
@@ -164,6 +164,14 @@ def extent(panel: "Panel", which: Literal["x", "y"]) -> tuple[float, float]:
     high = getattr(panel, which).high or math.inf
     values = [min(value, high) for value in values if 0 < value < math.inf]
     return (min(values), max(values)) if values else (1.0, 10.0)
+
+
+def ends(panel: Panel, which: Literal["x", "y"]) -> tuple[float, float] | None:
+    """Where an axis begins and ends if some values are beyond; None if it covers them all."""
+    axis: Axis = getattr(panel, which)
+    if axis.high is None:
+        return None
+    return (extent(panel, which)[0] / 1.5 if axis.is_log else 0.0), axis.high
 
 
 def lower_half(value: float, half: float, axis: Axis) -> float:

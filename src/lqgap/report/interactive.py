@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from lqgap.report.figure import Axis, Cells, Panel, Points, Rule, Span, extent, log_ticks, lower_half
+from lqgap.report.figure import Axis, Cells, Panel, Points, Rule, Span, ends, extent, log_ticks, lower_half
 from lqgap.report.numbers import show
 from lqgap.report.palette import shade
 
@@ -172,10 +172,8 @@ def _axis(axis: Axis, panel: Panel, which: Literal["x", "y"]) -> Json:
     elif axis.is_log:
         places = log_ticks(*extent(panel, which))
         shown |= {"tickvals": places, "ticktext": [show(place, digits=1) for place in places]}
-    if axis.high is not None:
-        low = extent(panel, which)[0] / 1.5 if axis.is_log else 0.0
-        ends = [math.log10(low), math.log10(axis.high)] if axis.is_log else [low, axis.high]
-        shown["range"] = _numbers(ends)
+    if (limits := ends(panel, which)) is not None:
+        shown["range"] = _numbers(map(math.log10, limits) if axis.is_log else limits)
     if has_cells:
         [cells] = [mark for mark in panel.marks if isinstance(mark, Cells)]
         edges = getattr(cells, f"{which}_edges")

@@ -28,6 +28,7 @@ from lqgap.report.figure import (
     Points,
     Rule,
     Span,
+    ends,
     extent,
     log_ticks,
     lower_half,
@@ -136,8 +137,8 @@ def _draw(axes: Axes, panel: Panel) -> None:
     title = " · ".join(text for text in (panel.title, panel.y.label) if text)
     axes.set_title(title, loc="left", fontsize=9, color=LIGHT["muted"])
     axes.set_xlabel(panel.x.label)
-    for axis, limit in ((panel.x, axes.set_xlim), (panel.y, axes.set_ylim)):
-        limit(0.0 if axis.starts_at_zero else None, axis.high)
+    axes.set_xlim(*(ends(panel, "x") or (0.0 if panel.x.starts_at_zero else None, None)))
+    axes.set_ylim(*(ends(panel, "y") or (0.0 if panel.y.starts_at_zero else None, None)))
 
 
 def _scale(axes: Axes, axis: Axis, panel: Panel, which: str) -> None:
