@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Small matrices: more BLAS threads only get into each other's way.
 export OMP_NUM_THREADS := 1
 
-.PHONY: setup demo test test-all lint format check bench docs pins clean
+.PHONY: setup browser demo test test-all lint format check bench docs pins clean
 
 setup: $(READY)
 
@@ -15,6 +15,11 @@ $(READY): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
+
+# The pages of reports are tested in a real browser; without one these tests are skipped.
+browser:
+	command -v chromium >/dev/null || { apt-get update --quiet && \
+	apt-get install --quiet --yes --no-install-recommends chromium; }
 
 demo: $(READY)
 	$(BIN)/lqgap solve

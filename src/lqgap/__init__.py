@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lqgap.errors import (
     CorruptFileError,
     InvalidArgumentError,
+    InvalidStudyError,
     InvalidSystemError,
     LqgapError,
     LqgapWarning,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
         regret,
         rollout,
     )
-    from lqgap.policies import Controller
+    from lqgap.policies import Controller, load_policy, save_policy
     from lqgap.simulators import check_assumptions, likelihood_set, plants
     from lqgap.systems import (
         LQG,
@@ -72,6 +73,8 @@ _LAZY = {
     "check_assumptions": "lqgap.simulators",
     "likelihood_set": "lqgap.simulators",
     "Controller": "lqgap.policies",
+    "load_policy": "lqgap.policies",
+    "save_policy": "lqgap.policies",
     "exact_average_cost": "lqgap.evaluation",
     "exact_cost": "lqgap.evaluation",
     "exact_gap": "lqgap.evaluation",
@@ -100,6 +103,7 @@ __all__ = [
     "Controller",
     "CorruptFileError",
     "InvalidArgumentError",
+    "InvalidStudyError",
     "InvalidSystemError",
     "LqgapError",
     "LqgapWarning",
@@ -124,6 +128,7 @@ __all__ = [
     "interop",
     "likelihood_set",
     "linalg",
+    "load_policy",
     "log_likelihood",
     "minimax_lower_bound",
     "plan_memory",
@@ -132,6 +137,7 @@ __all__ = [
     "regret",
     "require_converged",
     "rollout",
+    "save_policy",
     "simulators",
     "solve",
     "solve_finite",

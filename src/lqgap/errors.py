@@ -17,6 +17,10 @@ class InvalidSystemError(InvalidArgumentError):
     """A matrix of a system is malformed, or the matrices do not fit together."""
 
 
+class InvalidStudyError(InvalidArgumentError):
+    """A study file cannot be read, or says something that makes no sense."""
+
+
 class PrecisionError(LqgapError):
     """JAX is in 32-bit mode, in which Riccati equations cannot be trusted."""
 

@@ -31,6 +31,7 @@ def make_policies():
         "ModelBank map": policies.ModelBank(systems, horizon=HORIZON, mode="map"),
         "ModelBank thompson": policies.ModelBank(systems, mode="thompson"),
         "ModelBank steady filters": policies.ModelBank(systems, horizon=HORIZON, filters="steady"),
+        "Committed": policies.Committed(bank, 4),
         "ProbingBank": policies.ProbingBank(bank, width=3, key=key),
         "Mixture": policies.Mixture([bank, linear], [0.3, 0.7]),
         "Recurrent": jax.tree.map(lambda x: x + 0.1 if hasattr(x, "dtype") else x, recurrent),

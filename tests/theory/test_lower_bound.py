@@ -76,3 +76,12 @@ def test_a_large_class_is_thinned_and_its_members_keep_their_numbers(monkeypatch
 def test_what_cannot_be_is_named(members, horizon, message):
     with pytest.raises(InvalidArgumentError, match=message):
         minimax_lower_bound(members, horizon=horizon)
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_only_the_kinds_asked_for_are_tried():
+    bound = minimax_lower_bound(OPPOSITE, horizon=2, kinds=("two-point",))
+    assert set(bound.by_kind) == {"trivial", "two-point"}
+    assert bound.kind == "two-point"
+    with pytest.raises(InvalidArgumentError, match="kinds has 'magic'"):
+        minimax_lower_bound(OPPOSITE, horizon=2, kinds=("magic",))

@@ -28,10 +28,20 @@ EXIT_CODES: dict[type[LqgapError], int] = {
 app = typer.Typer(
     name="lqgap",
     help="Train in simulation, know the gap.",
+    epilog="Try `lqgap init study.toml`, `lqgap check study.toml`, `lqgap transfer study.toml -o results`.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+Study = Annotated[
+    Path | None, typer.Argument(help="A study (`lqgap init` writes one); the built-in one if left out.")
+]
+Policy = Annotated[Path, typer.Argument(help="A policy file, as `transfer` and `train` write.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Seed = Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="In place of the study's seed.")]
+Trust = Annotated[bool, typer.Option("--trust", help="Let the study name a Python function, and run it.")]
+Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Progress even if nobody watches.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress at all.")]
 
 
 def main() -> None:
@@ -69,6 +79,20 @@ def solve(
 
 
 @app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    figures: Annotated[
+        bool, typer.Option("--figures", help="Write PNG and SVG of every figure, too.")
+    ] = False,
+) -> None:
+    """Write the HTML page of a run again from its record."""
+    from lqgap.cli.report import write_report
+
+    for path in write_report(folder, figures=figures):
+        typer.echo(path)
+
+
+@app.command()
 def plants(
     name: Annotated[str | None, typer.Argument(help="Describe this family.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
@@ -77,6 +101,83 @@ def plants(
     from lqgap.cli.plants import print_plants
 
     print_plants(name, as_json=as_json)
+
+
+@app.command()
+def init(
+    path: Annotated[Path, typer.Argument(help="Where to write it.")] = Path("study.toml"),
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Write the JSON schema of studies instead.")
+    ] = False,
+) -> None:
+    """Write a commented study to start from."""
+    from lqgap.cli.init import write_example
+
+    write_example(path, as_schema=schema)
+
+
+@app.command()
+def check(study: Study = None, trust: Trust = False, as_json: Json = False) -> None:
+    """Audit the family of a study: which assumptions hold, and what repairs those that fail."""
+    from lqgap.cli.check import run_check
+
+    run_check(study, trust=trust, as_json=as_json)
+
+
+@app.command()
+def transfer(
+    study: Study = None,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="A folder; a run that was stopped goes on.")
+    ] = Path("lqgap-results"),
+    seed: Seed = None,
+    trust: Trust = False,
+    as_json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Train on the family, judge on unseen plants, bracket the best possible: the main job."""
+    from lqgap.cli.session import Progress
+    from lqgap.cli.transfer import run_transfer
+
+    progress = Progress(verbose=verbose, quiet=quiet)
+    run_transfer(study, output, seed=seed, trust=trust, as_json=as_json, progress=progress)
+
+
+@app.command()
+def train(
+    study: Study = None,
+    method: Annotated[str, typer.Option(help="The method of the study.")] = "robust",
+    output: Annotated[Path, typer.Option("-o", "--output", help="The policy file to write.")] = Path(
+        "policy.safetensors"
+    ),
+    seed: Seed = None,
+    trust: Trust = False,
+) -> None:
+    """Make the policy of one method of a study, and save it."""
+    from lqgap.cli.stages import run_train
+
+    run_train(study, output, method=method, seed=seed, trust=trust)
+
+
+@app.command()
+def evaluate(
+    policy: Policy, study: Study = None, seed: Seed = None, trust: Trust = False, as_json: Json = False
+) -> None:
+    """Measure the gap of a saved policy on the real plants of a study."""
+    from lqgap.cli.stages import run_evaluate
+
+    run_evaluate(study, policy, seed=seed, trust=trust, as_json=as_json)
+
+
+@app.command()
+def certify(
+    policy: Policy, study: Study = None, seed: Seed = None, trust: Trust = False, as_json: Json = False
+) -> None:
+    """Bracket the best possible worst gap over the class of a study by a lower bound and a saved policy."""
+    from lqgap.cli.stages import run_certify
+
+    run_certify(study, policy, seed=seed, trust=trust, as_json=as_json)
 
 
 def _print_version(wanted: bool) -> None:

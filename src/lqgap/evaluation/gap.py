@@ -88,17 +88,32 @@ def gap(
     dtype = read_precision(precision)
     allowed = read_limits(limits, num_inputs=policy.num_inputs)
     measures = yardsticks(systems, horizon=horizon)
+    return estimate_gap(policy, measures, allowed, key=key, num_rollouts=least, target=target, dtype=dtype)
+
+
+def estimate_gap(
+    policy: AbstractPolicy,
+    measures: Yardstick,
+    limits: Limits,
+    *,
+    key: PRNGKeyArray,
+    num_rollouts: int,
+    target: float = np.inf,
+    dtype: Any = jnp.float64,
+) -> GapEstimate:
+    """The gap against the yardsticks of all members, from arguments that have been read."""
     value = np.asarray(measures.value)
-    sums = _Sums(len(systems.A), horizon + 1)
-    block = block_size(len(systems.A), horizon, systems.num_outputs, least)
-    policy, measures, allowed = cast((policy, measures, allowed), dtype)
-    with track("gap", total=least if target == np.inf else None) as advance:
+    num_members, num_steps, num_outputs = len(value), measures.K.shape[1], measures.C.shape[-2]
+    sums = _Sums(num_members, num_steps)
+    block = block_size(num_members, num_steps - 1, num_outputs, num_rollouts)
+    policy, measures, limits = cast((policy, measures, limits), dtype)
+    with track("gap", total=num_rollouts if target == np.inf else None) as advance:
         for first in _blocks(block):
-            count = block if target < np.inf else min(block, least - first)
+            count = block if target < np.inf else min(block, num_rollouts - first)
             indices = jnp.arange(first, first + block)
-            sums.add(_block(policy, measures, allowed, key, indices, indices < first + count))
+            sums.add(_block(policy, measures, limits, key, indices, indices < first + count))
             advance(count)
-            if sums.count >= least and (sums.largest_stderr <= target or sums.count >= MAX_ROLLOUTS):
+            if sums.count >= num_rollouts and (sums.largest_stderr <= target or sums.count >= MAX_ROLLOUTS):
                 break
     return sums.estimate(value)
 

@@ -2,7 +2,9 @@
 
 from lqgap.policies.bank import ModelBank
 from lqgap.policies.clipped import ClippedHistory
+from lqgap.policies.committed import Committed
 from lqgap.policies.controller import Controller
+from lqgap.policies.files import load_policy, save_policy
 from lqgap.policies.linear import LinearDynamic, Zero
 from lqgap.policies.mixture import Mixture
 from lqgap.policies.optimal import FiniteHorizon, Stationary
@@ -15,6 +17,7 @@ __all__ = [
     "AbstractLinearPolicy",
     "AbstractPolicy",
     "ClippedHistory",
+    "Committed",
     "Controller",
     "FiniteHorizon",
     "LinearDynamic",
@@ -27,4 +30,6 @@ __all__ = [
     "Stabilized",
     "Stationary",
     "Zero",
+    "load_policy",
+    "save_policy",
 ]

@@ -71,9 +71,16 @@ def certify(
         gaps = np.asarray([_exact(policy, systems, index, horizon) for index in range(len(systems.A))])
         return Certificate(bound, gaps, np.zeros_like(gaps), float(np.max(gaps)), delta)
     estimate = gap(policy, systems, horizon=horizon, key=key, num_rollouts=num_rollouts, limits=limits)
-    quantile = float(scipy.special.ndtri(1 - delta / len(systems.A)))
-    upper = float(np.max(estimate.mean + quantile * estimate.stderr))
+    upper = upper_limit(estimate.mean, estimate.stderr, delta=delta)
     return Certificate(bound, estimate.mean, estimate.stderr, upper, delta)
+
+
+def upper_limit(
+    mean: Float[np.ndarray, " member"], stderr: Float[np.ndarray, " member"], *, delta: float
+) -> float:
+    """The largest upper confidence limit of all members' gaps."""
+    quantile = float(scipy.special.ndtri(1 - delta / len(mean)))
+    return float(np.max(mean + quantile * stderr))
 
 
 def _exact(policy: AbstractLinearPolicy, systems: LQG, index: int, horizon: int) -> float:

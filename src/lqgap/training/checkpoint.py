@@ -1,12 +1,11 @@
 """Training that survives: its state in one file, replaced at once, and taken up again exactly.
 
-The arrays of the state lie in a safetensors file in the order of the tree; a fingerprint of everything that
-determines the run (policy, class, options, seed) says whether a file belongs to it. Nothing is unpickled.
+The arrays of the state lie in the file in the order of the tree; a fingerprint of everything that determines
+the run (policy, class, options, seed) says whether a file belongs to it.
 """
 
 import hashlib
 import json
-import os
 import pathlib
 from dataclasses import dataclass
 from typing import Any
@@ -15,10 +14,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import safetensors
-import safetensors.numpy
 
 from lqgap.errors import CorruptFileError, InvalidArgumentError
+from lqgap.linalg.archive import read_arrays, write_arrays
+
+KIND = "checkpoint"
 
 
 def fingerprint(*parts: Any) -> str:
@@ -49,24 +49,16 @@ class Checkpoint:
     def save(self, state: Any, history: list[dict[str, float]]) -> None:
         """Write the arrays of a state; a reader sees the old file or the new one, never half of one."""
         leaves = jax.tree.leaves(state)
-        arrays = {str(i): np.asarray(_plain(leaf), order="C") for i, leaf in enumerate(leaves)}
-        metadata = {"lqgap": "training", "owner": self.owner, "history": json.dumps(history)}
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}")
-        temporary.write_bytes(safetensors.numpy.save(arrays, metadata))
-        os.replace(temporary, self.path)
+        arrays = {str(i): np.asarray(_plain(leaf)) for i, leaf in enumerate(leaves)}
+        write_arrays(self.path, arrays, kind=KIND, text=json.dumps({"owner": self.owner, "history": history}))
 
     def load(self, like: Any) -> tuple[Any, list[dict[str, float]]] | None:
         """The state and history in the file, in the shape of another state; None if there is no file."""
         if not self.path.exists():
             return None
-        try:
-            with safetensors.safe_open(self.path, framework="numpy") as file:
-                metadata = file.metadata() or {}
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except Exception as error:  # whatever a damaged file makes the reader raise
-            raise CorruptFileError(f"{self.path} is not a checkpoint that can be read: {error}") from None
-        if metadata.get("owner") != self.owner:
+        arrays, text = read_arrays(self.path, kind=KIND)
+        metadata = json.loads(text)
+        if metadata["owner"] != self.owner:
             raise InvalidArgumentError(
                 f"{self.path} is the checkpoint of another training (policy, class, options or key differ): "
                 f"remove it, or give another folder"
@@ -78,7 +70,7 @@ class Checkpoint:
             if array is None or array.shape != _plain(leaf).shape:
                 raise CorruptFileError(f"{self.path} lacks array {i} of the training's state")
             restored.append(jnp.asarray(array, dtype=_plain(leaf).dtype))
-        return jax.tree.unflatten(structure, restored), json.loads(metadata["history"])
+        return jax.tree.unflatten(structure, restored), metadata["history"]
 
 
 def _plain(leaf: Any) -> Any:

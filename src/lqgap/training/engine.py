@@ -63,7 +63,7 @@ class Trainer(eqx.Module):
     key_noise: Array
     key_validation: Array
     options: TrainingOptions = eqx.field(static=True)
-    is_robust: bool = eqx.field(static=True)
+    is_robust: Bool[Array, ""]  # no part of the program: both oracles share what is compiled
     num_steps: int = eqx.field(static=True)  # most updates
     is_polishing: bool = eqx.field(static=True)
 
@@ -99,7 +99,7 @@ def make_trainer(
         key_noise=key_noise,
         key_validation=key_validation,
         options=options,
-        is_robust=is_robust,
+        is_robust=jnp.asarray(is_robust),
         num_steps=options.polish_for(policy) if is_polishing else options.steps,
         is_polishing=is_polishing,
     )
@@ -150,7 +150,7 @@ def validate(trainer: Trainer, state: TrainingState, weights: Array) -> tuple[Tr
 
     gaps = jnp.stack([judge(state.parameters), judge(state.average)])
     gaps = jnp.where(jnp.isfinite(gaps), gaps, jnp.inf)
-    scores = jnp.max(gaps, axis=1) if trainer.is_robust else gaps @ weights
+    scores = jnp.where(trainer.is_robust, jnp.max(gaps, axis=1), gaps @ weights)
     better = jnp.argmin(scores)
     candidate = jax.tree.map(lambda a, b: jnp.where(better == 0, a, b), state.parameters, state.average)
     is_best = scores[better] < state.best_score
@@ -221,7 +221,7 @@ def _update(trainer: Trainer, state: TrainingState) -> tuple[TrainingState, Arra
     parameters, optimizer, gradient_size = _descend(trainer, state, gradient, size)
     relative = gaps / jnp.maximum(jnp.max(gaps), 1e-30)
     ahead = jnp.where(state.step == 0, relative, 2 * relative - state.last_gaps)
-    log_weights = state.log_weights + (options.adversary_rate * ahead if trainer.is_robust else 0.0)
+    log_weights = state.log_weights + jnp.where(trainer.is_robust, options.adversary_rate * ahead, 0.0)
     moved = TrainingState(
         parameters=parameters,
         before=state.parameters,

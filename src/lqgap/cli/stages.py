@@ -1,0 +1,110 @@
+"""`lqgap train`, `evaluate` and `certify`: single stages of a study, with a policy file between them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from lqgap.cli.session import open_study, prepare_jax
+from lqgap.errors import InvalidArgumentError
+
+
+def run_train(path: Path | None, output: Path, *, method: str, seed: int | None, trust: bool) -> None:
+    """Make the policy of one method and save it; checkpoints lie beside the file."""
+    bench = _bench(path, seed=seed, trust=trust)
+
+    from lqgap.experiments.methods import make_policy
+    from lqgap.policies import save_policy
+
+    chosen = {name: part for name, part in bench.study.methods.chosen.items() if name != "oracle"}
+    if method not in chosen:
+        raise InvalidArgumentError(f"the study has no method {method!r}, only {', '.join(chosen)}")
+    made = make_policy(
+        method,
+        chosen[method],
+        family=bench.family,
+        members=bench.members,
+        horizon=bench.study.horizon,
+        seed=bench.study.seed,
+        checkpoints=output.with_name(f"{output.name}.checkpoints"),
+    )
+    save_policy(output, made.policy)
+
+
+def run_evaluate(path: Path | None, policy: Path, *, seed: int | None, trust: bool, as_json: bool) -> None:
+    """The gap of a policy on every real plant of the study."""
+    bench = _bench(path, seed=seed, trust=trust)
+
+    from lqgap.evaluation import gap
+    from lqgap.experiments.setting import key_for
+    from lqgap.experiments.stages import NOISE
+    from lqgap.policies import load_policy
+
+    estimate = gap(
+        load_policy(policy),
+        bench.real.systems,
+        horizon=bench.study.horizon,
+        key=key_for(bench.study.seed, NOISE),
+        num_rollouts=bench.study.evaluation.rollouts,
+    )
+    parts = (bench.real.names, estimate.mean.tolist(), estimate.stderr.tolist(), estimate.value.tolist())
+    rows = [
+        {"plant": name, "gap": mean, "stderr": stderr, "optimal_cost": value}
+        for name, mean, stderr, value in zip(*parts, strict=True)
+    ]
+    _print(rows, title=f"Gap of {policy.name} on the real plants", as_json=as_json)
+
+
+def run_certify(path: Path | None, policy: Path, *, seed: int | None, trust: bool, as_json: bool) -> None:
+    """The bracket of the best possible worst gap over the class of the study."""
+    bench = _bench(path, seed=seed, trust=trust)
+
+    from lqgap.experiments.setting import key_for
+    from lqgap.experiments.stages import NOISE
+    from lqgap.policies import load_policy
+    from lqgap.theory import certify
+
+    certificate = certify(
+        load_policy(policy),
+        bench.members,
+        horizon=bench.study.horizon,
+        key=key_for(bench.study.seed, NOISE),
+        num_rollouts=bench.study.evaluation.rollouts,
+    )
+    row = {
+        "lower": certificate.lower,
+        "upper": certificate.upper,
+        "factor": float(certificate.factor),
+        "kind": certificate.bound.kind,
+        "confidence": 1 - certificate.delta,
+    }
+    _print([row], title=f"The best possible worst gap, and that of {policy.name}", as_json=as_json)
+
+
+def _bench(path: Path | None, *, seed: int | None, trust: bool) -> Any:
+    """The plants of a study, with the class audited."""
+    prepare_jax()
+    study, source = open_study(path, seed=seed)
+
+    from lqgap.experiments import stages
+
+    bench = stages.Bench(study, source, Path(), trust=trust)
+    bench.kept = stages.audit(bench)["kept"]
+    return bench
+
+
+def _print(rows: list[dict[str, Any]], *, title: str, as_json: bool) -> None:
+    if as_json:
+        from lqgap.simulators.report import finite_or_text
+
+        print(json.dumps(finite_or_text(rows), indent=2))  # noqa: T201
+        return
+    table = Table(title=escape(title), title_justify="left")
+    for name in rows[0]:
+        table.add_column(name, justify="left" if isinstance(rows[0][name], str) else "right")
+    for row in rows:
+        table.add_row(*(escape(v) if isinstance(v, str) else f"{v:.4g}" for v in row.values()))
+    Console().print(table)

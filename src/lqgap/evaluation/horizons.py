@@ -1,0 +1,84 @@
+"""Gaps over several horizons, compiled once.
+
+Gains of control depend on the steps that are left, gains of the filter on the steps that are past. So the
+optimum of steps 0..h is that of a longer horizon H with its control moved ahead by H - h,
+
+    K_t(h) = K_{t+H-h}(H) ,   M_t(h) = M_{t+H-h}(H) ,   L_t and S_t the same ,
+
+and steps after h do not count. `replan` moves the gains of a policy's model banks alike.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
+
+from lqgap.errors import InvalidArgumentError
+from lqgap.evaluation.gap import MAX_ROLLOUTS, GapEstimate, estimate_gap, yardsticks
+from lqgap.evaluation.reading import MAX_HORIZON, read_horizon, read_systems
+from lqgap.evaluation.yardstick import Yardstick
+from lqgap.linalg.arguments import read_count, read_key
+from lqgap.policies import AbstractPolicy, ModelBank
+from lqgap.policies.limits import read_limits
+
+
+def gap_by_horizon(
+    policy: AbstractPolicy,
+    members: Any,
+    *,
+    horizons: Sequence[Any],
+    key: PRNGKeyArray,
+    num_rollouts: Any = 256,
+) -> list[GapEstimate]:
+    """The gaps of steps 0..h for every h; model banks in the policy are planned for each h.
+
+    All horizons meet the same noise; V* (`value`) is that of the longest.
+
+    Args:
+        policy: made for the longest horizon, or for none.
+        members: a finite class, a batched LQG, or one LQG.
+    """
+    if not horizons:
+        raise InvalidArgumentError("horizons is empty, expected at least one")
+    horizons = [read_count("horizons", h, least=0, most=MAX_HORIZON) for h in horizons]
+    longest, key = read_horizon(policy, max(horizons)), read_key(key)
+    systems = read_systems(policy, members)
+    count = read_count("num_rollouts", num_rollouts, least=2, most=MAX_ROLLOUTS)
+    limits = read_limits(None, num_inputs=policy.num_inputs)
+    measures = yardsticks(systems, horizon=longest)
+    estimates = []
+    for horizon in horizons:
+        planned = replan(policy, sooner=longest - horizon)
+        shorter = shorten(measures, sooner=longest - horizon)
+        estimates.append(estimate_gap(planned, shorter, limits, key=key, num_rollouts=count))
+    return estimates
+
+
+def shorten(measures: Yardstick, *, sooner: int) -> Yardstick:
+    """The yardsticks of a horizon that ends so many steps sooner; what comes after it costs nothing."""
+    K, M = (_ahead(stack, sooner, axis=1) for stack in (measures.K, measures.M))
+    counts = jnp.arange(M.shape[1]) < M.shape[1] - sooner
+    return eqx.tree_at(lambda m: (m.K, m.M), measures, (K, M * counts[None, :, None, None]))
+
+
+def replan(policy: AbstractPolicy, *, sooner: int) -> AbstractPolicy:
+    """The policy with its model banks planned for a horizon that ends so many steps sooner."""
+
+    def is_bank(part: Any) -> bool:
+        return isinstance(part, ModelBank)
+
+    def plan(part: Any) -> Any:
+        if not is_bank(part) or len(part.K) == 1:
+            return part
+        return eqx.tree_at(lambda bank: bank.K, part, _ahead(part.K, sooner, axis=0))
+
+    return jax.tree.map(plan, policy, is_leaf=is_bank)
+
+
+def _ahead(gains: Array, steps: int, *, axis: int) -> Array:
+    """Gains so many steps ahead; the last one stays to the end."""
+    times = jnp.minimum(jnp.arange(gains.shape[axis]) + steps, gains.shape[axis] - 1)
+    return jnp.take(gains, times, axis=axis)

@@ -1,0 +1,1 @@
+"""A question, a configuration, a record: studies, the store of finished work, transfer and sweeps."""

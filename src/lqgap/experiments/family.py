@@ -1,0 +1,177 @@
+"""From the plant of a study to a family of simulators; errors name the line of the study.
+
+A family is a box of parameters, all plants near one (`Ball`), or a finite class.
+"""
+
+import difflib
+import importlib
+import inspect
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from lqgap.errors import InvalidArgumentError, LqgapError
+from lqgap.experiments.reading import Source
+from lqgap.experiments.study import Choices, Cost, FamilyPlant, FilePlant, MatrixPlant, PythonPlant, Study
+from lqgap.interop import load_mat
+from lqgap.simulators import AbstractFamily, Ball, Finite, ParameterBox, plants
+from lqgap.systems import LQG
+
+Family = AbstractFamily | Finite
+MATRICES = ("A", "B", "C", "Q", "R", "W", "V", "S0")
+
+
+def make_family(study: Study, source: Source, *, trust: bool = False) -> Family:
+    """The family of a study, with the cost of the study.
+
+    Args:
+        trust: whether a study may name a Python function, which is then imported and called.
+    """
+    try:
+        match study.plant:
+            case FamilyPlant():
+                family = _built_in(study.plant, source)
+            case MatrixPlant():
+                family = _from_matrices(study.plant, source)
+            case FilePlant():
+                family = _from_file(study.plant, source)
+            case PythonPlant():
+                family = _from_python(study.plant.python, source, trust=trust)
+    except InvalidArgumentError as error:
+        raise _placed(error, source, ("plant",)) from None
+    if study.cost is None:
+        return family
+    try:
+        return _with_cost(family, study.cost)
+    except InvalidArgumentError as error:
+        raise _placed(error, source, ("cost",)) from None
+
+
+def _placed(error: LqgapError, source: Source, path: tuple[str | int, ...]) -> LqgapError:
+    """The error with file and line, if it does not have them yet."""
+    return error if str(error).startswith(source.name) else source.error(path, str(error))
+
+
+def _extent(value: Any) -> Any:
+    """As the library's families take it: a pair for an interval, a list for choices."""
+    if isinstance(value, Choices):
+        return list(value.choices)
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _built_in(plant: FamilyPlant, source: Source) -> Family:
+    known = plants.catalogue()
+    if plant.family not in known:
+        hint = _nearest(plant.family, list(known))
+        raise source.error(("plant", "family"), f"there is no family {plant.family!r}{hint}")
+    make = known[plant.family]
+    quantities = list(inspect.signature(make).parameters)
+    given = plant.model_extra or {}
+    for name in given:
+        if name not in quantities:
+            hint = _nearest(name, quantities) or f"; there are {', '.join(quantities)}"
+            raise source.error(("plant", name), f"{plant.family} has no such quantity{hint}")
+    return make(**{name: _extent(value) for name, value in given.items()})
+
+
+def _from_matrices(plant: MatrixPlant, source: Source) -> Family:
+    given = {name: matrix for name in MATRICES if (matrix := getattr(plant, name)) is not None}
+    used = {
+        entry.removeprefix("-")
+        for matrix in given.values()
+        for row in matrix
+        for entry in row
+        if isinstance(entry, str)
+    }
+    for name in sorted(used - plant.parameters.keys()):
+        hint = _nearest(name, list(plant.parameters))
+        raise source.error(("plant", "parameters"), f"there is no parameter {name!r}{hint}")
+    for name in sorted(plant.parameters.keys() - used):
+        raise source.error(("plant", "parameters", name), "no entry of a matrix has this name")
+    for name, matrix in given.items():
+        if len({len(row) for row in matrix}) > 1:
+            raise source.error(("plant", name), "its rows differ in length")
+    extents = {name: _extent(value) for name, value in plant.parameters.items()}
+    known = {name: value for name, value in extents.items() if not isinstance(value, tuple | list)}
+    uncertain = {name: value for name, value in extents.items() if name not in known}
+    if not uncertain:
+        raise source.error(("plant", "parameters"), "every parameter is one number: there is no family")
+
+    def build(**values: Any) -> LQG:
+        return LQG(**{name: _fill(matrix, {**known, **values}) for name, matrix in given.items()})
+
+    return ParameterBox(build, uncertain)
+
+
+def _fill(matrix: list[list[Any]], values: Mapping[str, Any]) -> Any:
+    def number(entry: Any) -> Any:
+        if not isinstance(entry, str):
+            return float(entry)
+        return -values[entry[1:]] if entry.startswith("-") else values[entry]
+
+    return jnp.asarray([[number(entry) for entry in row] for row in matrix], dtype=jnp.float64)
+
+
+def _from_file(plant: FilePlant, source: Source) -> Family:
+    path = source.folder / plant.file
+    systems, _ = load_mat(path, sampling_time=plant.sampling_time)
+    if systems.A.ndim == 3:
+        if plant.radius is not None:
+            raise source.error(("plant", "radius"), "the file has a class of plants already")
+        return Finite(systems)
+    if plant.radius is None:
+        raise source.error(("plant", "file"), "it has one plant: say by which radius it may be off")
+    return Ball(systems, radius=plant.radius)
+
+
+def _from_python(target: str, source: Source, *, trust: bool) -> Family:
+    if not trust:
+        raise source.error(
+            ("plant", "python"),
+            f"{target} is not imported: it would run code of this study with your rights; read it, then say "
+            f"--trust",
+        )
+    module, _, name = target.partition(":")
+    sys.path.insert(0, str(source.folder))
+    try:
+        family = getattr(importlib.import_module(module), name)()
+    except LqgapError:
+        raise
+    except Exception as error:  # whatever the user's code raises
+        reason = f"{type(error).__name__}: {error}"
+        raise source.error(("plant", "python"), f"{target} failed: {reason}") from error
+    finally:
+        sys.path.remove(str(source.folder))
+    if isinstance(family, AbstractFamily | Finite):
+        return family
+    wanted = "a family or a finite class of lqgap.simulators"
+    raise source.error(("plant", "python"), f"it returned a {type(family).__name__}, expected {wanted}")
+
+
+def _with_cost(family: Family, cost: Cost) -> Family:
+    weights = {name: getattr(cost, name) for name in ("Q", "R") if getattr(cost, name) is not None}
+
+    def weigh(plant: LQG) -> LQG:
+        matrices = {name: getattr(plant, name) for name in MATRICES}
+        return LQG(**{**matrices, **weights})
+
+    if isinstance(family, Finite):
+        weigh(family[0])  # values are checked on one plant; under `vmap` only shapes are
+        systems = jax.vmap(weigh)(family.systems)
+        return Finite(systems, family.parameters, names=family.names, units=family.units)
+    if not isinstance(family, ParameterBox | Ball):
+        raise InvalidArgumentError(
+            f"a {type(family).__name__} has its own cost: set it in the function that makes the family"
+        )
+    weigh(family.nominal())
+    extents = {p.name: list(p.choices) if p.choices else (p.low, p.high) for p in family.parameters}
+    units = {p.name: p.unit for p in family.parameters}
+    return ParameterBox(lambda **values: weigh(family.build(**values)), extents, units=units)
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    nearest = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {nearest[0]}?" if nearest else ""

@@ -1,0 +1,134 @@
+"""The methods of a study as policies: from the class and the horizon to a controller that can be judged."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+from jaxtyping import Array
+
+from lqgap.errors import InvalidArgumentError
+from lqgap.evaluation import find_stabilizer
+from lqgap.experiments.family import Family
+from lqgap.experiments.record import Kind
+from lqgap.experiments.setting import key_for
+from lqgap.experiments.study import Identify, Part, Trained
+from lqgap.policies import (
+    AbstractPolicy,
+    Committed,
+    ModelBank,
+    ProbingBank,
+    RandomProbe,
+    Recurrent,
+    Stationary,
+)
+from lqgap.simulators import Finite
+from lqgap.training import Monitor, TrainingOptions, TrainingResult, train_randomized, train_robust
+
+VALIDATE_EVERY = 20
+RECEIPT_ROLLOUTS = 64  # the study judges policies itself, all on the same noise
+
+
+@dataclass(frozen=True)
+class About:
+    """What people read of a method."""
+
+    label: str
+    kind: Kind
+    description: str
+
+
+ABOUT: Mapping[str, About] = {
+    "nominal": About(
+        "Nominal LQG", "fixed", "The optimal controller of the plant in the middle of the ranges."
+    ),
+    "linear": About(
+        "Robust linear controller",
+        "fixed",
+        "One linear controller that stabilises all members, with a small worst average cost; it does not "
+        "adapt.",
+    ),
+    "bank": About(
+        "Untrained bank", "fixed", "The controllers of all members, mixed by their posterior weights."
+    ),
+    "randomized": About(
+        "Domain randomisation", "trained", "Trained for the smallest mean gap over the class."
+    ),
+    "robust": About("Robust training", "trained", "Trained for the smallest worst gap over the class."),
+    "identify": About(
+        "Identify, then control",
+        "fixed",
+        "Random inputs at first, then the controller of the member that explains the record best.",
+    ),
+    "oracle": About("LQG that knows the truth", "reference", "The optimal controller of the real plant."),
+}
+
+
+@dataclass(frozen=True)
+class Made:
+    """A policy, and how its training went."""
+
+    policy: AbstractPolicy
+    history: tuple[Mapping[str, float], ...] = ()
+
+
+def make_policy(
+    name: str, options: Part, *, family: Family, members: Finite, horizon: int, seed: int, checkpoints: Path
+) -> Made:
+    """The policy of a method; training is taken up where checkpoints left it."""
+    key = key_for(seed, f"train {name}")
+    monitor = Monitor(folder=checkpoints)
+    match name, options:
+        case "nominal", _:
+            middle = members[len(members) // 2] if isinstance(family, Finite) else family.nominal()
+            return Made(Stationary(middle))
+        case "linear", _:
+            return Made(find_stabilizer(members))
+        case "bank", _:
+            return Made(ModelBank(members.systems, horizon=horizon))
+        case "identify", Identify():
+            bank = ModelBank(members.systems, horizon=horizon)
+            return Made(RandomProbe(options.probe, Committed(bank, options.probe), scale=options.scale))
+        case "robust" | "randomized", Trained():
+            start = _start(options, members, horizon, key)
+            train = train_robust if name == "robust" else train_randomized
+        case _:
+            raise InvalidArgumentError(f"there is no policy for the method {name!r}")
+    steps = options.steps
+    training = TrainingOptions(
+        steps=steps, validate_every=min(VALIDATE_EVERY, steps), receipt_rollouts=RECEIPT_ROLLOUTS
+    )
+    result: TrainingResult = train(
+        start, members, horizon=horizon, key=key, options=training, monitor=monitor
+    )
+    return Made(result.policy, result.history)
+
+
+def plan_for(policy: AbstractPolicy, members: Finite, *, horizon: int) -> AbstractPolicy:
+    """The policy with its banks planned for another horizon; what was trained stays."""
+
+    def is_bank(part: Any) -> bool:
+        return isinstance(part, ModelBank)
+
+    def plan(part: Any) -> Any:
+        if not is_bank(part) or part.horizon is None:
+            return part
+        fresh = ModelBank(members.systems, horizon=horizon, mode=part.mode)
+        return eqx.tree_at(_trained, fresh, _trained(part))
+
+    return jax.tree.map(plan, policy, is_leaf=is_bank)
+
+
+def _trained(bank: ModelBank) -> tuple[Any, ...]:
+    return bank.shaping, bank.log_prior, bank.log_temperature
+
+
+def _start(options: Trained, members: Finite, horizon: int, key: Array) -> AbstractPolicy:
+    """The policy that training begins with."""
+    systems = members.systems
+    if options.policy == "recurrent":
+        return Recurrent(num_inputs=systems.num_inputs, num_outputs=systems.num_outputs, key=key)
+    bank = ModelBank(systems, horizon=horizon)
+    return bank if options.policy == "bank" else ProbingBank(bank, key=key)

@@ -1,0 +1,172 @@
+"""Studies from files; an error names the file, the line and the key, and the nearest key that there is."""
+
+import difflib
+import hashlib
+import importlib.machinery
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, get_args
+
+import pydantic
+from pydantic import BaseModel
+
+from lqgap.errors import InvalidStudyError
+from lqgap.experiments.study import PLANTS, FilePlant, PythonPlant, Study
+from lqgap.experiments.toml import BARE, find_lines, line_of
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a study came from, to name file and line in errors.
+
+    Args:
+        folder: what paths of files in the study are relative to.
+    """
+
+    name: str
+    folder: Path
+    lines: Mapping[tuple[str | int, ...], int] = field(default_factory=dict)
+
+    def error(self, path: Sequence[str | int], message: str) -> InvalidStudyError:
+        """The error that something at this place of the study is wrong."""
+        line = line_of(self.lines, path)
+        where = self.name if line is None else f"{self.name}, line {line}"
+        key = ".".join(str(part) if BARE.fullmatch(str(part)) else repr(part) for part in path)
+        return InvalidStudyError(f"{where}: {key}: {message}" if key else f"{where}: {message}")
+
+
+def example_text() -> str:
+    """The commented example: the default study."""
+    return resources.files("lqgap.experiments").joinpath("example.toml").read_text(encoding="utf-8")
+
+
+def default_study() -> tuple[Study, Source]:
+    """The study that runs if none is given."""
+    return parse_study(example_text(), name="the built-in study", folder=Path())
+
+
+def read_study(path: str | Path) -> tuple[Study, Source]:
+    """The study of a file."""
+    path = Path(path)
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise InvalidStudyError(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InvalidStudyError(f"{path} is not a TOML file: {error}") from None
+    return parse_study(text, name=str(path), folder=path.parent)
+
+
+def parse_study(text: str, *, name: str, folder: Path) -> tuple[Study, Source]:
+    """A study from its text."""
+    try:
+        table = tomllib.loads(text)
+        lines = find_lines(text)
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        found = re.search(r" \(at line (\d+), column \d+\)", str(error))
+        where = f"{name}, line {found[1]}" if found else name
+        reason = str(error).replace(found[0], "") if found else str(error)
+        raise InvalidStudyError(f"{where}: this is not TOML: {reason}") from None
+    source = Source(name, folder, lines)
+    return check_study(table, source), source
+
+
+def check_study(table: Mapping[str, Any], source: Source) -> Study:
+    """The study that a table describes."""
+    try:
+        return Study.model_validate(table)
+    except pydantic.ValidationError as error:
+        errors = [(_place(details, table), details) for details in error.errors()]
+        path, first = min(errors, key=lambda item: _rank(item[0], source))
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        raise source.error(path, _explain(first) + more) from None
+    except RecursionError:
+        raise source.error((), "tables are nested too deeply") from None
+
+
+def content_hash(study: Study, source: Source) -> str:
+    """Of what the study's plant is made of beside its own text: the file that it names; nothing is run."""
+    match study.plant:
+        case FilePlant():
+            path: Path | None = source.folder / study.plant.file
+        case PythonPlant():
+            path = _module_file(study.plant.python.partition(":")[0], source.folder)
+        case _:
+            path = None
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path is not None and path.is_file() else ""
+
+
+def _module_file(module: str, folder: Path) -> Path | None:
+    """The file of a module, beside the study or installed; found without importing packages."""
+    first, *rest = module.split(".")
+    spec = None if (folder / first).exists() else importlib.machinery.PathFinder.find_spec(first)
+    package = folder / first if spec is None or spec.origin is None else Path(spec.origin).parent
+    names = [Path(*rest)] if rest else []
+    candidates = [folder / f"{first}.py"] if not rest else []
+    candidates += [package / name.with_suffix(".py") for name in names]
+    candidates += [
+        package.joinpath(*rest) / "__init__.py",
+        *([Path(spec.origin)] if spec and spec.origin else []),
+    ]
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def _place(details: Any, table: Any) -> tuple[str | int, ...]:
+    """Where an error is, without what Pydantic adds to tell alternatives apart: parts that are not there."""
+    path: list[str | int] = []
+    for part in details["loc"]:
+        is_index = isinstance(table, list) and isinstance(part, int) and part < len(table)
+        if is_index or (isinstance(table, Mapping) and part in table):
+            table = table[part]
+            path.append(part)
+    return (*path, details["loc"][-1]) if details["type"] == "missing" else tuple(path)
+
+
+def _rank(path: Sequence[str | int], source: Source) -> tuple[float, int]:
+    """What is read first: the first line, and in it what is most precise."""
+    line = line_of(source.lines, path)
+    return math.inf if line is None else float(line), -len(path)
+
+
+def _explain(details: Any) -> str:
+    """What is wrong, in words, with what would be right."""
+    location, kind = details["loc"], details["type"]
+    if kind == "extra_forbidden":
+        names = _names_at(location[:-1])
+        nearest = difflib.get_close_matches(str(location[-1]), names, n=1)
+        hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(names)}"
+        return f"there is no such key; {hint}"
+    if kind == "missing":
+        return "this key is missing"
+    if kind in ("union_tag_not_found", "union_tag_invalid"):
+        keys = details["input"] if isinstance(details["input"], Mapping) else {}
+        nearest = [near for key in keys for near in difflib.get_close_matches(str(key), PLANTS, n=1)]
+        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        return f"expected a table with one of the keys {', '.join(PLANTS)}{hint}"
+    message = details["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
+    shown = repr(details["input"])
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    return f"{message} (it is {shown})"
+
+
+def _names_at(location: Sequence[str | int]) -> list[str]:
+    """The keys that a place of a study may have."""
+    model: Any = Study
+    for part in location:
+        if isinstance(part, str) and part.startswith("<"):
+            model = PLANTS[part[1:-1]]
+        elif isinstance(part, str) and part in model.model_fields:
+            inner = _models(model.model_fields[part].annotation)
+            model = inner[0] if inner else model
+    return list(model.model_fields)
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for inner in get_args(annotation) for model in _models(inner)]

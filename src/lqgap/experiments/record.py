@@ -1,0 +1,281 @@
+"""What a study found, as plain values: the border between computing and showing.
+
+A record is JSON and back without loss. JSON has no infinity and no NaN: they are the texts "inf", "-inf" and
+"nan", as everywhere in lqgap. Parts that were not computed are None. Two runs of one study give the same
+record, but for `timings`.
+
+Gaps are V^pi - V* over steps 0..horizon; methods and real plants are referred to by name.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, model_validator
+
+FORMAT = 1  # of records; raised when a reader of older ones would misread a new one
+
+
+def read_number(value: Any) -> Any:
+    """What JSON cannot write as a number, or writes as a whole one."""
+    return float(value) if value in ("inf", "-inf", "nan") or type(value) is int else value
+
+
+Number = Annotated[
+    float,
+    BeforeValidator(read_number),
+    PlainSerializer(lambda value: value if math.isfinite(value) else str(value), when_used="json"),
+]
+Kind = Literal["fixed", "trained", "adaptive", "reference"]
+
+
+class Part(BaseModel):
+    """A piece of a record: it does not change, and has no fields but its own."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+
+class Estimate(Part):
+    """A mean over rollouts with its standard error; zero where it was computed exactly."""
+
+    mean: Number
+    stderr: Number
+
+
+class Parameter(Part):
+    """An uncertain parameter of the family, and its range."""
+
+    name: str
+    unit: str  # empty if it has none
+    low: Number
+    high: Number
+
+
+class Plant(Part):
+    """A real plant: no method is told its parameters."""
+
+    name: str
+    parameters: dict[str, Number]  # empty for a plant outside of the family, given by its matrices
+    is_member: bool  # within the ranges of the family, which the theory assumes
+    optimal_cost: Number  # V*, what a controller that knows it costs
+
+
+class Condition(Part):
+    """A condition of the theory, judged on the class."""
+
+    assumption: str  # "A1", "A2", "A3", or "-" for a condition that the paper does not number
+    statement: str
+    as_printed: bool
+    repaired: bool  # holds in the corrected form, or after the remedy
+    value: Number
+    margin: Number
+    set_by: str  # the member that sets the value
+    remedy: str  # empty if none is needed
+
+
+class Audit(Part):
+    """Which assumptions hold, and what was done about those that do not."""
+
+    num_members: int
+    num_kept: int
+    actions: list[str]  # what was pruned or repaired, in words
+    conditions: list[Condition]
+    constants: dict[str, Number]
+
+
+class Look(Part):
+    """Training, seen at one step on noise that stays the same."""
+
+    stage: int
+    step: int
+    worst: Number
+    mean: Number
+    best: Number  # so far, of what is trained for
+
+
+class Method(Part):
+    """A controller that is judged."""
+
+    name: str
+    label: str
+    kind: Kind  # "reference" knows what a controller cannot know
+    description: str
+    history: list[Look]  # empty if it was not trained
+    policy_file: str | None  # relative to the folder of the run
+
+
+class MethodGaps(Part):
+    """How far from optimal a method is; None where it was not measured."""
+
+    method: str
+    grid_worst: Estimate | None  # over the members that it was designed on
+    grid_mean: Estimate | None
+    box_worst: Estimate | None  # the largest found by a search over the ranges
+    box_worst_at: dict[str, Number] | None
+    real: list[Estimate]  # of every real plant, in their order; all methods meet the same noise
+    real_worst: Estimate
+    real_mean: Estimate  # its error takes into account that plants share noise
+
+
+class Gaps(Part):
+    """The gaps of all methods over one horizon."""
+
+    horizon: int
+    num_rollouts: int
+    methods: list[MethodGaps]
+
+
+class Series(Part):
+    """A quantity against the horizon."""
+
+    method: str | None  # None for a bound that no method belongs to
+    label: str
+    kind: Literal["worst gap", "lower bound", "regret + D_h"]
+    horizons: list[int]
+    values: list[Estimate]
+
+
+class HorizonStudy(Part):
+    """How the gap grows with the horizon."""
+
+    series: list[Series]
+
+
+class GapMap(Part):
+    """The gap of one method over two parameters: a row for each value of the second."""
+
+    method: str
+    gap: list[list[Number]]
+
+
+class HeatMap(Part):
+    """Gaps over two parameters of the box, the others being held."""
+
+    x: Parameter
+    y: Parameter
+    x_values: list[Number]
+    y_values: list[Number]
+    held: dict[str, Number]
+    optimal_cost: list[list[Number]]
+    maps: list[GapMap]
+
+
+class Bracket(Part):
+    """The best possible worst gap lies between `lower` and `upper`."""
+
+    method: str
+    horizon: int
+    num_members: int
+    lower: Number  # no policy whatever has a smaller worst gap over these members
+    kind: str
+    set_by: list[str]  # the members that the lower bound rests on
+    worst: Estimate  # gap of the method over the same members
+    upper: Number  # its confidence limit
+    confidence: Number
+    factor: Number  # upper / lower: the method's worst gap is at most this many times the best possible
+
+
+class Trajectory(Part):
+    """One run of a method on a real plant; time is the first axis."""
+
+    method: str
+    plant: str
+    cost: list[Number]
+    u: list[list[Number]]
+    y: list[list[Number]]
+
+
+class Event(Part):
+    """Something that an adaptive method did."""
+
+    time: int
+    text: str
+
+
+class Adaptation(Part):
+    """An adaptive method at work on a real plant."""
+
+    method: str
+    plant: str
+    times: list[int]
+    regret: list[Number]  # against the optimal average cost, up to each of the times
+    set_size: list[int]  # members that are still possible
+    model: list[str]  # the member acted on
+    switches: list[int]  # times
+    events: list[Event]
+
+
+class BoundRow(Part):
+    """A row of the sheet of bounds; None where a column has no such row."""
+
+    name: str
+    printed: Number | None
+    corrected: Number | None
+    actual: Number | None  # with the norms of the class in place of uniform bounds
+
+
+class BoundsSheet(Part):
+    """Bounds of the theory; a vacuous one is no smaller than what doing nothing costs."""
+
+    title: str
+    horizon: int
+    rows: list[BoundRow]
+    vacuous: dict[str, bool]  # by column
+
+
+class Record(Part):
+    """All that a report shows."""
+
+    format: Literal[1]
+    title: str
+    study: str  # resolved, as TOML
+    seed: int
+    precision: str
+    versions: dict[str, str]
+    parameters: list[Parameter]
+    warnings: list[str]
+    methods: list[Method]
+    real: list[Plant]
+    recommended: str | None = None  # the method to put on the plant
+    audit: Audit | None = None
+    gaps: Gaps | None = None
+    horizons: HorizonStudy | None = None
+    heat_map: HeatMap | None = None
+    bracket: Bracket | None = None
+    trajectories: list[Trajectory] | None = None
+    adaptations: list[Adaptation] | None = None
+    bounds: BoundsSheet | None = None
+    timings: dict[str, Number]  # seconds of each unit of work, by its name, such as "train robust"
+
+    @model_validator(mode="after")
+    def _refers_to_what_it_has(self) -> "Record":
+        _require_known("method", [method.name for method in self.methods], self._methods_referred_to())
+        runs = [*(self.trajectories or ()), *(self.adaptations or ())]
+        _require_known("plant", [plant.name for plant in self.real], [run.plant for run in runs])
+        for gaps in self.gaps.methods if self.gaps else ():
+            if len(gaps.real) != len(self.real):
+                raise ValueError(f"{gaps.method} has {len(gaps.real)} gaps for {len(self.real)} real plants")
+        return self
+
+    def method(self, name: str) -> Method:
+        """The method of this name."""
+        return next(method for method in self.methods if method.name == name)
+
+    def without_timings(self) -> "Record":
+        """What two runs of the same study have in common: everything else."""
+        return self.model_copy(update={"timings": {}})
+
+    def _methods_referred_to(self) -> list[str]:
+        parts: list[Any] = [*(self.trajectories or ()), *(self.adaptations or ())]
+        parts += self.gaps.methods if self.gaps else []
+        parts += self.heat_map.maps if self.heat_map else []
+        parts += self.horizons.series if self.horizons else []
+        parts += [self.bracket] if self.bracket else []
+        names = [part.method for part in parts if part.method is not None]
+        return names if self.recommended is None else [*names, self.recommended]
+
+
+def _require_known(what: str, known: Sequence[str], used: Sequence[str]) -> None:
+    for name in used:
+        if name not in known:
+            raise ValueError(f"the record refers to the {what} {name!r}, which it does not list")

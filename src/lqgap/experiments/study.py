@@ -1,0 +1,243 @@
+"""A study: all that determines a run, as tables that a TOML file has (see `reading`).
+
+Nothing is converted or guessed: unknown keys, wrong types, NaN and infinity are refused. `example.toml`
+beside this module shows every key, and is the default study.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+
+from lqgap.experiments.toml import write_toml
+
+
+class Part(BaseModel):
+    """A table of a study."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
+
+
+class Choices(Part):
+    """A parameter that is one of a few values."""
+
+    choices: list[float] = Field(min_length=1)
+
+
+def read_extent(value: Any) -> Any:
+    """A number, an interval or choices; one message for all three."""
+    if isinstance(value, Choices):
+        return value
+    if isinstance(value, Mapping) and set(value) == {"choices"}:
+        return Choices(choices=value["choices"])
+    if not all(map(_is_number, value if isinstance(value, list) else [value])):
+        raise ValueError("expected a number, an interval [low, high] or {choices = [...]}")
+    if isinstance(value, list) and (len(value) != 2 or value[0] > value[1]):
+        raise ValueError("an interval is [low, high]; several values to choose from are {choices = [...]}")
+    return value
+
+
+EXTENT_SCHEMA = {
+    "anyOf": [
+        {"type": "number"},
+        {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+        {"type": "object", "properties": {"choices": {"type": "array", "items": {"type": "number"}}}},
+    ]
+}
+Extent = Annotated[Any, BeforeValidator(read_extent), WithJsonSchema(EXTENT_SCHEMA)]
+Matrix = Annotated[list[Annotated[list[float], Field(min_length=1)]], Field(min_length=1)]
+Name = Annotated[str, Field(pattern=r"^-?[A-Za-z_][A-Za-z0-9_]*$", max_length=60)]
+NamedMatrix = Annotated[list[Annotated[list[float | Name], Field(min_length=1)]], Field(min_length=1)]
+
+
+class FamilyPlant(Part):
+    """A built-in family; every other key is one of its quantities."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="allow", allow_inf_nan=False)
+    __pydantic_extra__: dict[str, Extent]  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    family: str
+
+
+class MatrixPlant(Part):
+    """Matrices whose entries may be names of parameters."""
+
+    A: NamedMatrix
+    B: NamedMatrix
+    C: NamedMatrix
+    Q: NamedMatrix | None = None
+    R: NamedMatrix | None = None
+    W: NamedMatrix | None = None
+    V: NamedMatrix | None = None
+    S0: NamedMatrix | None = None
+    parameters: dict[Name, Extent] = Field(min_length=1)
+
+
+class FilePlant(Part):
+    """A MAT file: a class of plants, or one plant and by how much every entry may be off."""
+
+    file: str
+    radius: float | None = Field(default=None, gt=0)
+    sampling_time: float | None = Field(default=None, gt=0)
+
+
+class PythonPlant(Part):
+    """A function that returns a family or a finite class."""
+
+    python: str = Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+
+
+PLANTS = {"family": FamilyPlant, "A": MatrixPlant, "file": FilePlant, "python": PythonPlant}
+
+
+def which_plant(value: Any) -> str | None:
+    """The tag of the kind of plant that a table describes."""
+    keys = value if isinstance(value, Mapping) else type(value).model_fields if value is not None else ()
+    return next((f"<{key}>" for key in PLANTS if key in keys), None)
+
+
+Plant = Annotated[
+    Annotated[FamilyPlant, Tag("<family>")]
+    | Annotated[MatrixPlant, Tag("<A>")]
+    | Annotated[FilePlant, Tag("<file>")]
+    | Annotated[PythonPlant, Tag("<python>")],
+    Discriminator(which_plant),
+]
+
+
+class Cost(Part):
+    """Weights in place of the family's own."""
+
+    Q: Matrix | None = None
+    R: Matrix | None = None
+
+
+class Grid(Part):
+    """The simulators that policies are made from."""
+
+    points: Annotated[int, Field(ge=1, le=1000)] | dict[str, Annotated[int, Field(ge=1, le=1000)]] = 4
+    sample: int | None = Field(default=None, ge=1, le=1000)
+
+
+class Plain(Part):
+    """A method without options."""
+
+
+class Trained(Part):
+    """A policy that is trained."""
+
+    policy: Literal["bank", "probing", "recurrent"] = "bank"
+    steps: int = Field(default=60, ge=1, le=1_000_000)
+
+
+class Identify(Part):
+    """Random inputs for a while, then the controller of the likeliest member."""
+
+    probe: int = Field(default=50, ge=1, le=100_000)
+    scale: float = Field(default=2.0, gt=0)
+
+
+class Methods(Part):
+    """What is compared; None is left out."""
+
+    nominal: Plain | None = None
+    linear: Plain | None = None
+    bank: Plain | None = None
+    randomized: Trained | None = None
+    robust: Trained | None = None
+    identify: Identify | None = None
+    oracle: Plain | None = None
+
+    @pydantic.model_validator(mode="after")
+    def _has_one(self) -> "Methods":
+        if not self.chosen:
+            raise ValueError(
+                f"no method is listed, expected one or more of {', '.join(Methods.model_fields)}"
+            )
+        return self
+
+    @property
+    def chosen(self) -> dict[str, Part]:
+        """The methods that are compared, by name."""
+        return {name: part for name in Methods.model_fields if (part := getattr(self, name)) is not None}
+
+
+EVERY_METHOD = Methods(
+    nominal=Plain(),
+    linear=Plain(),
+    bank=Plain(),
+    randomized=Trained(),
+    robust=Trained(),
+    identify=Identify(),
+    oracle=Plain(),
+)
+
+
+class OutsidePlant(Part):
+    """A plant that need not belong to the family."""
+
+    A: Matrix
+    B: Matrix
+    C: Matrix
+    Q: Matrix | None = None
+    R: Matrix | None = None
+    W: Matrix | None = None
+    V: Matrix | None = None
+    S0: Matrix | None = None
+
+
+class Real(Part):
+    """The plants that methods are judged on."""
+
+    count: int = Field(default=20, ge=0, le=10_000)
+    plants: list[dict[str, float]] = []
+    outside: list[OutsidePlant] = []
+
+    @pydantic.model_validator(mode="after")
+    def _has_one(self) -> "Real":
+        if self.count + len(self.plants) + len(self.outside) == 0:
+            raise ValueError("there is no real plant: give count, plants or outside")
+        return self
+
+
+class Evaluation(Part):
+    """How closely is looked."""
+
+    rollouts: int = Field(default=256, ge=2, le=1_000_000)
+    horizons: list[Annotated[int, Field(ge=1, le=100_000)]] = [25, 50, 100, 200]
+    map_points: int = Field(default=9, ge=2, le=100)
+    trajectories: int = Field(default=3, ge=0, le=100)
+
+
+class Study(Part):
+    """All that determines a run."""
+
+    title: str = Field(default="", max_length=200)
+    horizon: int = Field(default=100, ge=1, le=100_000)
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    plant: Plant
+    cost: Cost | None = None
+    grid: Grid = Grid()
+    methods: Methods = EVERY_METHOD
+    real: Real = Real()
+    evaluation: Evaluation = Evaluation()
+
+    def to_toml(self) -> str:
+        """The study with everything in its place, defaults included."""
+        return write_toml(self.model_dump(exclude_none=True))
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of study files, for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Study.model_json_schema()}
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond double precision
+        return False

@@ -1,0 +1,5 @@
+"""Records in, one HTML file out; nothing is computed here but how to show what was."""
+
+from lqgap.report.page import render
+
+__all__ = ["render"]

@@ -1,0 +1,86 @@
+"""What a reader came for, in a sentence and a few figures: which controller, how far off, what is possible.
+
+Nothing is claimed that the record does not hold: what was not measured is left out of the sentence.
+"""
+
+from dataclasses import dataclass
+
+from lqgap.experiments.record import Bracket, MethodGaps, Record
+from lqgap.report.numbers import show, show_estimate, show_percent
+from lqgap.report.runs import describe_plant
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A figure with what it is, and a remark on it."""
+
+    label: str
+    value: str
+    remark: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The sentence is `lead`, the method, and `rest`."""
+
+    lead: str
+    method: str
+    rest: str
+    facts: tuple[Fact, ...]
+
+
+def answer(record: Record) -> Answer:
+    """The answer as far as the record has it."""
+    gaps = _recommended_gaps(record)
+    if record.recommended is None or record.gaps is None or gaps is None:
+        return Answer("No controller is recommended: the gaps are not measured yet.", "", "", _best(record))
+    worst, where = gaps.real_worst, "on the worst real plant"
+    if gaps.box_worst is not None and gaps.box_worst.mean > worst.mean:
+        worst, where = gaps.box_worst, "in the worst case found"
+    horizon = record.gaps.horizon
+    rest = (
+        f" on the plant: {where} it costs {show_estimate(worst)} more over {horizon} steps than a controller "
+        f"that knows the plant exactly{_limit(record.bracket, horizon)}."
+    )
+    facts = (*_measured(record, gaps), *_best(record))
+    return Answer("Put ", record.method(record.recommended).label, rest, facts)
+
+
+def _recommended_gaps(record: Record) -> MethodGaps | None:
+    methods = record.gaps.methods if record.gaps else []
+    return next((gaps for gaps in methods if gaps.method == record.recommended), None)
+
+
+def _limit(bracket: Bracket | None, horizon: int) -> str:
+    if bracket is None or not bracket.lower > 0:
+        return ""
+    over = "" if bracket.horizon == horizon else f" over {bracket.horizon} steps"
+    return f", and no controller whatever can promise less than {show(bracket.lower)}{over}"
+
+
+def _measured(record: Record, gaps: MethodGaps) -> list[Fact]:
+    if not record.real:
+        return []
+    hardest, plant = max(zip(gaps.real, record.real, strict=True), key=lambda pair: pair[0].mean)
+    share = show_percent(hardest.mean, plant.optimal_cost)
+    remark = f"on {describe_plant(plant)}" + (f": {share} of its optimal cost" if share else "")
+    facts = [
+        Fact("Worst real plant", show_estimate(gaps.real_worst), remark),
+        Fact(f"Mean over {len(record.real)} real plants", show_estimate(gaps.real_mean), "on common noise"),
+    ]
+    if gaps.box_worst is not None:
+        places = ", ".join(f"{name} {show(value)}" for name, value in (gaps.box_worst_at or {}).items())
+        remark = f"at {places}" if places else "by a search over all parameters"
+        facts.append(Fact("Worst found in the ranges", show_estimate(gaps.box_worst), remark))
+    return facts
+
+
+def _best(record: Record) -> tuple[Fact, ...]:
+    bracket = record.bracket
+    if bracket is None:
+        return ()
+    label = record.method(bracket.method).label
+    remark = f"{label} is at most {show(bracket.factor, digits=2)} times the best possible"
+    if not bracket.factor < float("inf"):
+        remark = f"the lower bound says nothing about {label} here"
+    return (Fact("Best possible worst gap", f"{show(bracket.lower)} … {show(bracket.upper)}", remark),)

@@ -1,0 +1,245 @@
+"""Figures of gaps: by method, by real plant, against the horizon, and what brackets the best possible."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from lqgap.experiments.record import Estimate, Gaps, MethodGaps, Record, Series
+from lqgap.report.figure import Axis, Figure, Key, Panel, Points, Rule, Span, scale_end, wants_log
+from lqgap.report.numbers import NUM_STDERR, show, show_estimate
+from lqgap.report.palette import BOUND, Style, styles_of_methods
+
+GAP = "Gap"
+
+_MEASURES = {"mean": "mean over real plants", "worst": "worst real plant", "box": "worst found in the ranges"}
+_SYMBOLS = {"mean": "circle", "worst": "diamond", "box": "square"}
+_KEYS = {**_SYMBOLS, "box": "square-open"}
+_EACH = "each real plant"
+
+
+def gap_by_method(record: Record, gaps: Gaps) -> Figure:
+    """A row for each method: every real plant, their mean and worst, and the worst found in the ranges."""
+    shown = [each for each in gaps.methods if any(_is_shown(value, is_log=True) for value in _means(each))]
+    end = scale_end({each.method: _means(each) for each in gaps.methods}, record.recommended)
+    is_log = wants_log(min(value, end or math.inf) for each in shown for value in _means(each))
+    rows = shown if is_log else gaps.methods
+    marks: list[Points | Rule] = []
+    for place, each in enumerate(reversed(rows)):
+        marks += _row(record, each, place, is_log=is_log, end=end)
+    legend = [Key(_EACH, Style("neutral", "circle-small"))]
+    legend += [Key(_MEASURES[key], Style("neutral", _KEYS[key])) for key in _measured(rows)]
+    if record.bracket is not None and record.bracket.lower > 0 and record.bracket.horizon == gaps.horizon:
+        marks.append(Rule("lower bound", "x", record.bracket.lower))
+        legend.append(Key("no controller's worst gap is smaller", BOUND, is_line=True))
+    ticks = tuple(
+        (float(place), record.method(each.method).label) for place, each in enumerate(reversed(rows))
+    )
+    panel = Panel(
+        "",
+        Axis(f"{GAP} over {gaps.horizon} steps", is_log, starts_at_zero=not is_log, high=end and 1.3 * end),
+        Axis("", ticks=ticks),
+        tuple(marks),
+        height=70 + 54 * len(rows),
+    )
+    undrawn = [_with_value(record, each) for each in gaps.methods if each not in rows]
+    caption = (
+        "Further left is better. A short row is a controller that treats all plants alike; "
+        f"bars are ± {NUM_STDERR} standard errors of {gaps.num_rollouts} runs."
+    )
+    if undrawn:
+        caption += f" Not on this logarithmic axis: {', '.join(undrawn)}."
+    caption += _beyond(record, {each.method: _means(each) for each in rows}, end, "Arrows are gaps")
+    return Figure("gap-by-method", "Gap by method", caption, (panel,), tuple(legend))
+
+
+def gap_by_plant(record: Record, gaps: Gaps) -> Figure:
+    """The gap on every real plant, from the easiest to the hardest for the first method."""
+    styles = styles_of_methods(record)
+    first = next((each for each in gaps.methods if each.method == record.recommended), gaps.methods[0])
+    order = sorted(range(len(record.real)), key=lambda index: first.real[index].mean)
+    sought = [each for each in gaps.methods if record.method(each.method).kind != "reference"]
+    means = {each.method: [estimate.mean for estimate in each.real] for each in sought}
+    end = scale_end(means, record.recommended)
+    is_log = wants_log(min(value, end or math.inf) for values in means.values() for value in values)
+    marks = [
+        _series(
+            record.method(each.method).label,
+            styles[each.method],
+            [float(place) for place in range(1, len(order) + 1)],
+            [each.real[index] for index in order],
+            is_log=is_log,
+            names=[record.real[index].name for index in order],
+        )
+        for each in sought
+    ]
+    ticks = tuple((place + 1.0, record.real[index].name) for place, index in enumerate(order))
+    panel = Panel(
+        "",
+        Axis("", ticks=ticks),
+        Axis(GAP, is_log, starts_at_zero=not is_log, high=end),
+        tuple(marks),
+        height=380,
+    )
+    label = record.method(first.method).label
+    caption = (
+        f"Real plants from the easiest to the hardest for {label}; all methods meet the same noise. "
+        "Where lines cross, the better choice depends on the plant."
+    )
+    caption += _beyond(record, means, end, "Above the figure are gaps")
+    legend = tuple(Key(mark.label, mark.style) for mark in marks)
+    return Figure("gap-by-plant", "Gap on every real plant", caption, (panel,), legend)
+
+
+def gap_against_horizon(record: Record, series: Sequence[Series]) -> Figure:
+    """How gaps grow with the time that a controller runs, on logarithmic axes."""
+    styles = styles_of_methods(record)
+    marks = [
+        _series(
+            each.label,
+            _series_style(each, styles),
+            [float(h) for h in each.horizons],
+            each.values,
+            is_log=True,
+        )
+        for each in series
+    ]
+    means = {each.method: [value.mean for value in each.values] for each in series if each.method}
+    end = scale_end(means, record.recommended)
+    y = Axis(GAP, is_log=True, high=end)
+    panel = Panel("", Axis("Horizon (steps)", is_log=True), y, tuple(marks), height=440)
+    caption = (
+        "Both axes are logarithmic. A line that rises like the horizon itself pays again at every step; "
+        "a line that flattens has learnt its plant and pays once."
+    )
+    if any(each.kind == "lower bound" for each in series):
+        caption += " No controller whatever has a worst gap below the lower bound."
+    caption += _beyond(record, means, end, "Above the figure are gaps")
+    legend = tuple(Key(mark.label, mark.style, is_line=True) for mark in marks)
+    return Figure("gap-against-horizon", "Gap against the horizon", caption, (panel,), legend)
+
+
+def bracket_bar(record: Record) -> Figure | None:
+    """Where the best possible worst gap lies; None where nothing brackets it."""
+    bracket = record.bracket
+    if bracket is None or not math.isfinite(bracket.upper):
+        return None
+    style = styles_of_methods(record)[bracket.method]
+    label = record.method(bracket.method).label
+    low, high = show(bracket.lower), show(bracket.upper)
+    half = NUM_STDERR * bracket.worst.stderr
+    marks = (
+        Span(
+            "out of reach", "neutral", 0.0, max(bracket.lower, 0.0), 0.0, f"no controller: below {low}", True
+        ),
+        Span("bracket", style.colour, bracket.lower, bracket.upper, 0.0, f"best possible: {low} to {high}"),
+        Points(
+            label,
+            Style("ink", style.symbol),
+            [bracket.worst.mean],
+            [0.0],
+            [f"{label}: {show_estimate(bracket.worst)}"],
+            half_x=[half],
+            size=12,
+            outline="background",
+        ),
+    )
+    panel = Panel(
+        "",
+        Axis(f"Worst gap over {bracket.horizon} steps", starts_at_zero=True),
+        Axis("", ticks=((0.0, ""),)),
+        marks,
+        height=130,
+    )
+    caption = (
+        f"The smallest worst gap that any controller could have lies in the coloured part: not below {low}, "
+        f"and not above what {label} achieves."
+    )
+    legend = (
+        Key("out of reach of every controller", Style("neutral", "square")),
+        Key("the best possible lies here", Style(style.colour, "square")),
+        Key(f"worst gap of {label}", Style("ink", style.symbol)),
+    )
+    return Figure("bracket", "How much better could any controller be?", caption, (panel,), legend)
+
+
+def _row(record: Record, each: MethodGaps, place: int, *, is_log: bool, end: float | None) -> list[Points]:
+    style, label = styles_of_methods(record)[each.method], record.method(each.method).label
+    measured = [(_measure(each, key), _MEASURES[key], _SYMBOLS[key], 11) for key in _MEASURES]
+    plants = zip(each.real, record.real, strict=True)
+    drawn = [*((estimate, plant.name, "circle", 5) for estimate, plant in plants), *measured]
+    marks = []
+    for estimate, what, symbol, size in drawn:
+        if estimate is None or not _is_shown(estimate.mean, is_log=is_log):
+            continue
+        is_beyond = end is not None and estimate.mean > end
+        marks.append(
+            Points(
+                what if size > 5 else _EACH,
+                Style(style.colour, "triangle-right" if is_beyond else symbol),
+                [end if is_beyond and end is not None else estimate.mean],
+                [float(place)],
+                [f"{label}\n{what}: {show_estimate(estimate)}"],
+                half_x=[0.0 if is_beyond else NUM_STDERR * estimate.stderr] if size > 5 else (),
+                size=size,
+                is_open=symbol == "square" and not is_beyond,
+                is_faint=size == 5,
+            )
+        )
+    return marks
+
+
+def _series(
+    label: str,
+    style: Style,
+    x: Sequence[float],
+    values: Sequence[Estimate],
+    *,
+    is_log: bool,
+    names: Sequence[str] = (),
+) -> Points:
+    kept = [index for index, value in enumerate(values) if _is_shown(value.mean, is_log=is_log)]
+    places = names or [f"horizon {each:.0f}" for each in x]
+    return Points(
+        label,
+        style,
+        [x[index] for index in kept],
+        [values[index].mean for index in kept],
+        [f"{label}\n{places[index]}: {show_estimate(values[index])}" for index in kept],
+        half_y=[NUM_STDERR * values[index].stderr for index in kept],
+        kind="line and points",
+        size=8,
+        width=1.0 if names else 2.0,
+        has_band=not names,
+    )
+
+
+def _series_style(series: Series, styles: dict[str, Style]) -> Style:
+    if series.method is None:
+        return BOUND
+    style = styles[series.method]
+    return style if series.kind == "worst gap" else Style(style.colour, style.symbol, is_dashed=True)
+
+
+def _measure(each: MethodGaps, key: str) -> Estimate | None:
+    return {"mean": each.real_mean, "worst": each.real_worst, "box": each.box_worst}[key]
+
+
+def _measured(methods: Sequence[MethodGaps]) -> list[str]:
+    return [key for key in _MEASURES if any(_measure(each, key) is not None for each in methods)]
+
+
+def _means(each: MethodGaps) -> list[float]:
+    measures = [_measure(each, key) for key in _MEASURES]
+    return [estimate.mean for estimate in [*measures, *each.real] if estimate is not None]
+
+
+def _is_shown(value: float, *, is_log: bool) -> bool:
+    return not math.isnan(value) and (value > 0 or not is_log)
+
+
+def _beyond(record: Record, values: Mapping[str, Sequence[float]], end: float | None, words: str) -> str:
+    names = [record.method(name).label for name, each in values.items() if end and max(each) > end]
+    return f" {words} beyond {show(end)}: {', '.join(names)}." if names else ""
+
+
+def _with_value(record: Record, each: MethodGaps) -> str:
+    return f"{record.method(each.method).label} ({show_estimate(each.real_worst)})"

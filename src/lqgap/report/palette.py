@@ -1,0 +1,99 @@
+"""One colour and one symbol per method, the same in every figure, in light, in dark and on paper.
+
+Colours are referred to by role; a page resolves roles with its style sheet, a printed figure with `LIGHT`.
+The colours of methods stay apart for readers with any of the three colour deficiencies and stand out
+from the background by 3:1 or more; symbols tell methods apart without any colour.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from lqgap.experiments.record import Record
+
+NUM_COLOURS = 8  # of methods
+NUM_SHADES = 25  # of a map, from small to large gaps
+
+
+def shades(*stops: str) -> dict[str, str]:
+    """Colours between the stops, evenly spaced."""
+    channels = [[int(stop[place : place + 2], 16) for place in (1, 3, 5)] for stop in stops]
+    steps, shades = (NUM_SHADES - 1) // (len(stops) - 1), [channels[0]]
+    for first, last in pairwise(channels):
+        shades += [
+            [round(a + (b - a) * step / steps) for a, b in zip(first, last, strict=True)]
+            for step in range(1, steps + 1)
+        ]
+    return {f"heat-{index}": "#{:02x}{:02x}{:02x}".format(*shade) for index, shade in enumerate(shades)}
+
+
+LIGHT = {
+    "background": "#ffffff",
+    "surface": "#f5f6f8",
+    "ink": "#1c2127",
+    "muted": "#58616b",
+    "rule": "#d9dde2",
+    "accent": "#2f4fb5",
+    "warning": "#8f4a00",
+    "good": "#1d6b4a",
+    "bad": "#a3293d",
+    "neutral": "#767f8a",
+    "method-1": "#2c31ac",
+    "method-2": "#b54000",
+    "method-3": "#17a58c",
+    "method-4": "#a480e5",
+    "method-5": "#c38802",
+    "method-6": "#840256",
+    "method-7": "#2c7297",
+    "method-8": "#1c3808",
+    **shades("#f3f5fb", "#b5c4ea", "#6580cc", "#314bad", "#131f52"),
+}
+DARK = {
+    "background": "#14171b",
+    "surface": "#1c2026",
+    "ink": "#e6e9ed",
+    "muted": "#a0a9b4",
+    "rule": "#343b44",
+    "accent": "#7fb2ff",
+    "warning": "#f0b36a",
+    "good": "#6fd0a3",
+    "bad": "#ff8f9c",
+    "neutral": "#98a2ae",
+    "method-1": "#7397fd",
+    "method-2": "#c5490a",
+    "method-3": "#1f836e",
+    "method-4": "#875abc",
+    "method-5": "#fbe29d",
+    "method-6": "#d796a6",
+    "method-7": "#89e5f9",
+    "method-8": "#9cc126",
+    **shades("#1b2340", "#28468f", "#3b7fd9", "#8ebcf5", "#f0f6ff"),
+}
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "pentagon")
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a method is drawn."""
+
+    colour: str  # a role
+    symbol: str
+    is_dashed: bool = False
+
+
+BOUND = Style("ink", "line-ew", is_dashed=True)
+
+
+def shade(share: float) -> str:
+    """The role of a place on the scale of colours, from 0 to 1."""
+    return f"heat-{round(min(max(share, 0.0), 1.0) * (NUM_SHADES - 1))}"
+
+
+def styles_of_methods(record: Record) -> dict[str, Style]:
+    """The recommended method has the first colour; what no controller can know is grey."""
+    order = sorted(record.methods, key=lambda method: method.name != record.recommended)
+    seekers = [method.name for method in order if method.kind != "reference"]
+    styles = {
+        name: Style(f"method-{index % NUM_COLOURS + 1}", _SYMBOLS[index % len(_SYMBOLS)])
+        for index, name in enumerate(seekers)
+    }
+    return {method.name: styles.get(method.name, Style("neutral", "x")) for method in record.methods}

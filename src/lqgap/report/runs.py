@@ -1,0 +1,146 @@
+"""Figures of what happened over time: runs on real plants, training, adaptation."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from lqgap.experiments.record import Adaptation, Method, Plant, Record, Trajectory
+from lqgap.report.figure import Axis, Figure, Key, Panel, Points, Rule, wants_log
+from lqgap.report.numbers import show
+from lqgap.report.palette import Style, styles_of_methods
+
+STEP = Axis("Step")
+
+
+def trajectory_figures(record: Record, trajectories: Sequence[Trajectory]) -> list[Figure]:
+    """Accumulated cost, inputs and outputs of all methods, a figure for each real plant."""
+    plants = [plant for plant in record.real if any(run.plant == plant.name for run in trajectories)]
+    return [
+        _runs_on(record, plant, [run for run in trajectories if run.plant == plant.name], index)
+        for index, plant in enumerate(plants, start=1)
+    ]
+
+
+def training_curves(record: Record) -> Figure | None:
+    """Worst and mean gap during training; None where nothing was trained."""
+    trained = [method for method in record.methods if method.history]
+    if not trained:
+        return None
+    styles = styles_of_methods(record)
+    panels = []
+    for title in ("worst", "mean"):
+        values = [getattr(look, title) for method in trained for look in method.history]
+        is_log = wants_log(values)
+        marks = tuple(
+            Points(
+                method.label,
+                styles[method.name],
+                _steps(method),
+                [getattr(look, title) for look in method.history],
+                (),
+                kind="line",
+            )
+            for method in trained
+        )
+        y = Axis(f"{title.capitalize()} gap over the class", is_log)
+        panels.append(Panel("", Axis("Steps of training"), y, marks))
+    caption = (
+        "Measured on noise that stays the same. Randomised training seeks a small mean, "
+        "robust training a small worst; stages follow one another."
+    )
+    return Figure("training", "Training", caption, tuple(panels), _keys(trained, styles))
+
+
+def adaptation_figures(record: Record, adaptations: Sequence[Adaptation]) -> list[Figure]:
+    """Regret and surviving models over time, a figure for each run."""
+    return [_adapting(record, each, index) for index, each in enumerate(adaptations, start=1)]
+
+
+def describe_plant(plant: Plant) -> str:
+    """The name of a real plant with its parameters."""
+    values = ", ".join(f"{name} {show(value)}" for name, value in plant.parameters.items())
+    return f"{plant.name} ({values})" if values else plant.name
+
+
+def _runs_on(record: Record, plant: Plant, runs: Sequence[Trajectory], index: int) -> Figure:
+    styles = styles_of_methods(record)
+    runs = sorted(runs, key=lambda run: run.method == record.recommended)  # which is drawn on top
+    panels = [_panel("Accumulated cost", [(run, list(accumulate(run.cost))) for run in runs], record, styles)]
+    few = [run for run in runs if run.method == record.recommended or _is_reference(record, run)] or runs
+    for kind in ("u", "y"):
+        word = {"u": "Input", "y": "Output"}[kind]
+        channels = range(max((len(step) for run in few for step in getattr(run, kind)), default=0))
+        for channel in channels:
+            title = word if len(channels) == 1 else f"{word} {channel + 1}"
+            signals = [(run, [step[channel] for step in getattr(run, kind)]) for run in few]
+            panels.append(_panel(title, signals, record, styles))
+    methods = [method for method in record.methods if any(run.method == method.name for run in runs)]
+    shown = " and ".join(record.method(run.method).label for run in few)
+    caption = (
+        "One run of every method on the same noise. A steeper cost is a controller that does not suit "
+        f"this plant. Inputs and outputs are those of {shown}."
+    )
+    if not plant.is_member:
+        caption += " This plant is outside of the family, so no guarantee covers it."
+    legend = _keys(methods, styles)
+    return Figure(f"trajectory-{index}", describe_plant(plant), caption, tuple(panels), legend)
+
+
+def _is_reference(record: Record, run: Trajectory) -> bool:
+    return record.method(run.method).kind == "reference"
+
+
+def _panel(
+    title: str, signals: Sequence[tuple[Trajectory, list[float]]], record: Record, styles: dict[str, Style]
+) -> Panel:
+    marks = tuple(
+        Points(
+            record.method(run.method).label,
+            styles[run.method],
+            [float(step) for step in range(len(signal))],
+            signal,
+            (),
+            kind="line",
+            width=1.5,
+        )
+        for run, signal in signals
+    )
+    return Panel("", STEP, Axis(title), marks, height=280)
+
+
+def _adapting(record: Record, run: Adaptation, index: int) -> Figure:
+    method, plant = record.method(run.method), next(each for each in record.real if each.name == run.plant)
+    style = styles_of_methods(record)[run.method]
+    switches = tuple(Rule("switch", "x", float(time), "neutral", is_faint=True) for time in run.switches)
+    hover = [
+        f"step {time}: {size} models left, acting on {model}"
+        for time, size, model in zip(run.times, run.set_size, run.model, strict=True)
+    ]
+    times, sizes = [float(time) for time in run.times], [float(size) for size in run.set_size]
+    regret = Points(method.label, style, times, run.regret, (), kind="line")
+    left = Points(method.label, style, times, sizes, hover, kind="steps")
+    is_log = wants_log(sizes)
+    models = Axis("Models still possible", is_log, starts_at_zero=not is_log)
+    panels = (
+        Panel("", STEP, Axis("Regret"), (*switches, regret)),
+        Panel("", STEP, models, (*switches, left)),
+    )
+    caption = (
+        "Regret is the cost above the optimal average of this plant. It should flatten once the models "
+        f"that remain act alike. Vertical lines: {len(run.switches)} changes of the model acted on."
+    )
+    title = f"{method.label} on {describe_plant(plant)}"
+    return Figure(f"adaptation-{index}", title, caption, panels, (Key(method.label, style, is_line=True),))
+
+
+def _steps(method: Method) -> list[float]:
+    """Steps counted through all stages; each stage counts its own from the start."""
+    steps, before, last = [], 0, method.history[0]
+    for look in method.history:
+        before += last.step if look.stage != last.stage else 0
+        steps.append(float(before + look.step))
+        last = look
+    return steps
+
+
+def _keys(methods: Sequence[Method], styles: dict[str, Style]) -> tuple[Key, ...]:
+    return tuple(Key(method.label, styles[method.name], is_line=True) for method in methods)

@@ -1,0 +1,53 @@
+import subprocess
+import sys
+
+import pytest
+from example_record import example_record
+
+from lqgap.cli.report import write_report
+from lqgap.report.page import render
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "record.json").write_text(example_record(num_plants=3, horizon=5).model_dump_json())
+    return tmp_path
+
+
+def test_the_page_is_written_beside_the_record(folder):
+    (folder / "report.html").write_text("old")
+    assert write_report(folder, figures=False) == [folder / "report.html"]
+    assert (folder / "report.html").read_text() == render(example_record(num_plants=3, horizon=5))
+    assert sorted(path.name for path in folder.iterdir()) == ["record.json", "report.html"]
+
+
+def test_figures_are_written_when_asked_for(folder):
+    few = example_record(heat_map=None, trajectories=None, adaptations=None, horizons=None, gaps=None)
+    (folder / "record.json").write_text(few.model_dump_json())
+    command = [sys.executable, "-m", "lqgap", "report", str(folder), "--figures"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    names = [f"{name}.{kind}" for name in ("bracket", "training") for kind in ("png", "svg")]
+    assert result.stdout.split() == [
+        str(folder / "report.html"),
+        *(str(folder / "figures" / name) for name in names),
+    ]
+
+
+def test_reports_need_neither_jax_nor_matplotlib(folder):
+    code = (
+        "import pathlib, sys; from lqgap.cli.report import write_report; "
+        f"write_report(pathlib.Path({str(folder)!r}), figures=False); "
+        "assert not {'jax', 'matplotlib', 'plotly'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(("text", "code"), [(None, 3), ("{}", 5)])
+def test_what_is_wrong_with_a_folder_is_one_line_and_an_exit_code(tmp_path, text, code):
+    if text is not None:
+        (tmp_path / "record.json").write_text(text)
+    command = [sys.executable, "-m", "lqgap", "report", str(tmp_path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == code
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1

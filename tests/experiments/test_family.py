@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+
+import lqgap as lg
+from lqgap.experiments.family import make_family
+from lqgap.experiments.reading import parse_study
+from lqgap.simulators import Ball, Finite
+
+REST = "\n[real]\ncount = 1\n"
+
+
+def family_of(plant, tmp_path, *, trust=False, more=""):
+    study, source = parse_study(f"[plant]\n{plant}\n{more}{REST}", name="study.toml", folder=tmp_path)
+    return make_family(study, source, trust=trust)
+
+
+def test_a_built_in_family_has_the_ranges_of_the_study(tmp_path):
+    family = family_of('family = "mass_spring_damper"\ngain = [2, 3]\nmass = 1.5\nstiffness = 1', tmp_path)
+    expected = lg.plants.mass_spring_damper(gain=(2, 3), mass=1.5, stiffness=1.0)
+    assert family.parameters == expected.parameters
+    np.testing.assert_array_equal(family.nominal().A, expected.nominal().A)
+
+
+def test_choices_are_choices(tmp_path):
+    family = family_of('family = "unknown_sign"\nsign = {choices = [-1, 1]}', tmp_path)
+    assert sorted(np.asarray(family.grid(3).parameters).ravel()) == [-1, 1]
+
+
+MATRICES = """
+A = [[0.9, "drift"], ["-drift", 0.8]]
+B = [[0], ["push"]]
+C = [[1, 0]]
+R = [[0.5]]
+parameters = {drift = [0.1, 0.3], push = 2}
+"""
+
+
+def test_a_name_in_a_matrix_is_a_parameter_and_may_be_negated(tmp_path):
+    plant = family_of(MATRICES, tmp_path).system({"drift": 0.2})
+    np.testing.assert_array_equal(plant.A, [[0.9, 0.2], [-0.2, 0.8]])
+    np.testing.assert_array_equal(plant.B, [[0.0], [2.0]])
+    np.testing.assert_array_equal(plant.R, [[0.5]])
+    np.testing.assert_array_equal(plant.Q, [[1.0]])
+
+
+def test_a_mat_file_has_a_class_or_one_plant_and_a_radius(tmp_path):
+    family = lg.plants.mass_spring_damper()
+    lg.interop.save_mat(tmp_path / "class.mat", family.grid(2), sampling_time=0.3)
+    lg.interop.save_mat(tmp_path / "one.mat", family.nominal(), sampling_time=0.3)
+    members = family_of('file = "class.mat"', tmp_path)
+    assert isinstance(members, Finite)
+    assert len(members) == 4
+    near = family_of('file = "one.mat"\nradius = 0.1', tmp_path)
+    assert isinstance(near, Ball)
+    np.testing.assert_allclose(near.nominal().A, family.nominal().A)
+
+
+MODULE = """
+import pathlib
+pathlib.Path(__file__).with_name("ran").write_text("")
+import lqgap as lg
+def make():
+    return lg.plants.unknown_sign()
+def wrong():
+    return 3
+def broken():
+    raise RuntimeError("oops")
+"""
+
+
+def test_python_runs_only_if_it_is_trusted(tmp_path):
+    (tmp_path / "module_of_this_test.py").write_text(MODULE)
+    with pytest.raises(lg.InvalidStudyError, match=r"line 2: plant.python: .*--trust"):
+        family_of('python = "module_of_this_test:make"', tmp_path)
+    assert not (tmp_path / "ran").exists()
+    family = family_of('python = "module_of_this_test:make"', tmp_path, trust=True)
+    assert family.names == ("sign",)
+    with pytest.raises(lg.InvalidStudyError, match="returned a int"):
+        family_of('python = "module_of_this_test:wrong"', tmp_path, trust=True)
+    with pytest.raises(lg.InvalidStudyError, match="RuntimeError: oops"):
+        family_of('python = "module_of_this_test:broken"', tmp_path, trust=True)
+
+
+@pytest.mark.parametrize("plant", ['family = "mass_spring_damper"', MATRICES.strip()])
+def test_the_cost_of_the_study_takes_the_place_of_the_familys(tmp_path, plant):
+    own = family_of(plant, tmp_path)
+    family = family_of(plant, tmp_path, more="[cost]\nR = [[7.0]]")
+    assert family.parameters == own.parameters
+    np.testing.assert_array_equal(family.nominal().R, [[7.0]])
+    np.testing.assert_array_equal(family.nominal().Q, own.nominal().Q)
+    np.testing.assert_array_equal(family.nominal().A, own.nominal().A)
+
+
+def test_the_cost_of_a_class_in_a_file_is_changed_alike(tmp_path):
+    lg.interop.save_mat(tmp_path / "class.mat", lg.plants.mass_spring_damper().grid(2), sampling_time=0.3)
+    members = family_of('file = "class.mat"', tmp_path, more="[cost]\nQ = [[3.0]]")
+    np.testing.assert_array_equal(members.systems.Q, np.full((4, 1, 1), 3.0))
+
+
+@pytest.mark.parametrize(
+    ("plant", "more", "says"),
+    [
+        ('family = "mas_spring_damper"', "", r"line 2: plant.family: .*did you mean mass_spring_damper"),
+        ('family = "mass_spring_damper"\ngian = 3', "", r"line 3: plant.gian: .*did you mean gain"),
+        ('family = "mass_spring_damper"\nmass = [-1, 2]', "", r"line 1: plant: mass is .*positive"),
+        ('family = "mass_spring_damper"\ngain = 1\nstiffness = 1', "", "no family"),
+        (MATRICES.replace("push =", "psh ="), "", r"plant.parameters: there is no parameter 'push'.*psh"),
+        (MATRICES.replace("0.3]", "0.3], x = 1"), "", r"parameters.x: no entry"),
+        (MATRICES.replace("[0.1, 0.3]", "0.1"), "", "there is no family"),
+        (MATRICES.replace("[0], [", "[0, 1], ["), "", "plant.B: its rows differ"),
+        ('file = "nowhere.mat"', "", "cannot be read"),
+        ('family = "mass_spring_damper"', "[cost]\nR = [[-1]]", r"line 3: cost: R is not positive definite"),
+        ('family = "mass_spring_damper"', "[cost]\nR = [[1, 0], [0, 1]]", "cost: R has shape"),
+    ],
+)
+def test_an_error_names_the_line(tmp_path, plant, more, says):
+    with pytest.raises(lg.InvalidStudyError, match=says):
+        family_of(plant, tmp_path, more=more)
+
+
+def test_damaged_mat_files_are_damaged_files(tmp_path):
+    (tmp_path / "plant.mat").write_bytes(b"MATLAB" + bytes(200))
+    with pytest.raises(lg.CorruptFileError, match=r"plant\.mat"):
+        family_of('file = "plant.mat"', tmp_path)

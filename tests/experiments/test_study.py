@@ -1,0 +1,67 @@
+import json
+import tomllib
+
+import pydantic
+import pytest
+
+from lqgap.experiments.reading import default_study, example_text, parse_study
+from lqgap.experiments.study import Choices, Methods, Study, schema, which_plant
+
+
+def test_the_example_is_what_the_tables_have_by_default():
+    study, _ = default_study()
+    bare = Study.model_validate({"title": study.title, "plant": tomllib.loads(example_text())["plant"]})
+    assert bare == study
+
+
+def test_the_example_shows_every_table():
+    table = tomllib.loads(example_text())
+    assert set(table) | {"cost"} == set(Study.model_fields)
+    assert set(table["methods"]) == set(Methods.model_fields)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        {"family": "mass_spring_damper", "stiffness": [0.5, 4], "dt": 0.3, "gain": {"choices": [1.0, -1.0]}},
+        {"A": [[0.5, "a"], [0, 1]], "B": [["-b"], [1]], "C": [[1, 0]], "parameters": {"a": [0, 1], "b": 2}},
+        {"file": "plant.mat", "radius": 0.1},
+        {"python": "package.module:function"},
+    ],
+)
+def test_a_study_resolved_to_toml_is_the_same_study(plant, tmp_path):
+    study = Study.model_validate({"plant": plant, "cost": {"R": [[2.0]]}, "real": {"plants": [{"a": 0.1}]}})
+    assert parse_study(study.to_toml(), name="x", folder=tmp_path)[0] == study
+    assert which_plant(study.plant) == which_plant(plant)
+
+
+def test_choices_stay_choices():
+    study = Study.model_validate({"plant": {"family": "unknown_sign", "sign": {"choices": [1, -1]}}})
+    assert study.plant.model_extra == {"sign": Choices(choices=[1.0, -1.0])}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"horizon": True},
+        {"horizon": 0},
+        {"seed": -1},
+        {"plant": {"family": "x", "gain": [2, 1]}},
+        {"plant": {"family": "x", "gain": 10**400}},
+        {"plant": {"family": "x", "gain": [1, 2, 3]}},
+        {"plant": {"family": "x", "gain": True}},
+        {"plant": {"A": [[1]], "B": [[1]], "C": [[1]], "parameters": {}}},
+        {"cost": {"Q": [[float("nan")]]}},
+        {"cost": {"Q": [[10**400]]}},
+        {"methods": {}},
+        {"real": {"count": 0}},
+    ],
+)
+def test_what_makes_no_sense_is_refused(change):
+    with pytest.raises(pydantic.ValidationError):
+        Study.model_validate({"plant": {"family": "mass_spring_damper"}, **change})
+
+
+def test_the_schema_names_every_table():
+    text = json.dumps(schema())
+    assert all(name in text for name in (*Study.model_fields, *Methods.model_fields))

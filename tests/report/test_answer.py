@@ -1,0 +1,62 @@
+import math
+
+from example_record import example_record
+
+from lqgap.experiments.record import Estimate
+from lqgap.report.answer import answer
+
+
+def sentence(record):
+    found = answer(record)
+    return found.lead + found.method + found.rest
+
+
+def test_the_answer_names_the_controller_its_gap_and_what_is_possible():
+    assert sentence(example_record()) == (
+        "Put Robust training on the plant: in the worst case found it costs 21.0 ± 0.3 more over 200 steps than a "
+        "controller that knows the plant exactly, and no controller whatever can promise less than 9.40."
+    )
+
+
+def test_a_real_plant_worse_than_all_that_was_searched_is_the_worst_case():
+    record = example_record()
+    worst = Estimate(mean=99.0, stderr=1.0)
+    methods = [gaps.model_copy(update={"real_worst": worst}) for gaps in record.gaps.methods]
+    record = record.model_copy(update={"gaps": record.gaps.model_copy(update={"methods": methods})})
+    assert "on the worst real plant it costs 99 ± 2 more" in sentence(record)
+
+
+def test_without_a_bound_nothing_is_said_of_other_controllers():
+    record = example_record(bracket=None)
+    assert sentence(record).endswith("that knows the plant exactly.")
+    assert "Best possible worst gap" not in [fact.label for fact in answer(record).facts]
+
+
+def test_a_bound_over_another_horizon_says_so():
+    record = example_record()
+    bracket = record.bracket.model_copy(update={"horizon": 50})
+    assert sentence(record.model_copy(update={"bracket": bracket})).endswith("less than 9.40 over 50 steps.")
+
+
+def test_a_bound_of_zero_promises_nothing():
+    record = example_record()
+    bracket = record.bracket.model_copy(update={"lower": 0.0, "factor": math.inf})
+    found = answer(record.model_copy(update={"bracket": bracket}))
+    assert "no controller" not in found.rest
+    assert "says nothing" in found.facts[-1].remark
+
+
+def test_before_gaps_are_measured_nothing_is_recommended():
+    assert "not measured" in sentence(example_record(gaps=None))
+    assert "not measured" not in sentence(example_record())
+
+
+def test_facts_give_the_worst_plant_as_a_share_of_its_optimal_cost():
+    record = example_record()
+    facts = answer(record).facts
+    [robust] = [gaps for gaps in record.gaps.methods if gaps.method == "robust"]
+    index = max(range(len(record.real)), key=lambda index: robust.real[index].mean)
+    share = 100 * robust.real[index].mean / record.real[index].optimal_cost
+    assert record.real[index].name in facts[0].remark
+    assert f"{share:.1f} % of its optimal cost" in facts[0].remark
+    assert facts[2].remark == "at stiffness 0.520, gain 4.90"

@@ -1,0 +1,142 @@
+import html.parser
+import json
+import re
+from itertools import pairwise
+
+import pytest
+from example_record import EVIL, example_record, hostile_record
+
+from lqgap.report.page import FOLDER, describe_panel, figures_by_section, render, series_of
+
+OPTIONAL = ("audit", "gaps", "horizons", "heat_map", "bracket", "trajectories", "adaptations", "bounds")
+
+
+class Outline(html.parser.HTMLParser):
+    """Tags, attributes, text and the text of elements by their id."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.words, self.inside = [], [], [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        self.inside = tag
+
+    def handle_endtag(self, tag):
+        del tag
+        self.inside = None
+
+    def handle_data(self, data):
+        if self.inside not in ("script", "style"):
+            self.words.append(data)
+
+
+def panels_of(page):
+    return json.loads(re.search(r'<script type="application/json" id="panels">(.*?)</script>', page, re.S)[1])
+
+
+def test_a_page_says_what_the_record_holds():
+    record = example_record()
+    words = " ".join(Outline(render(record)).words)
+    for expected in (
+        "Put",
+        "Robust training",
+        "21.0 ± 0.3",
+        "worn spring is outside of the family",
+        "Seed 0",
+        "jax 0.10.2",
+        "3.10·10¹⁷",
+        "vacuous",
+        "cost of doing nothing",
+        "two members take time to be told apart",
+        "warm-up ends",
+        "policies/robust.safetensors",
+        'family = "mass_spring_damper"',
+    ):
+        assert expected in words, expected
+
+
+def test_hostile_names_stay_text():
+    page, plain_page = render(hostile_record()), render(example_record())
+    outline = Outline(page)
+    assert outline.tags == Outline(plain_page).tags
+    assert not [name for name, _ in outline.attributes if name.startswith("on")]
+    assert EVIL + "Robust training" in "".join(outline.words)
+    assert panels_of(page).keys() == panels_of(plain_page).keys()
+    assert "<script" not in json.dumps(panels_of(page))
+
+
+def test_nothing_outside_of_the_page_is_named_and_no_style_is_inline():
+    attributes = Outline(render(hostile_record())).attributes
+    links = [
+        value for name, value in attributes if name in ("src", "href", "action", "data", "srcset", "poster")
+    ]
+    assert links
+    assert all(link.startswith(("#", "data:,")) for link in links)
+    assert "style" not in [name for name, _ in attributes]
+
+
+def test_the_policy_admits_nothing_but_hashes():
+    page = render(example_record())
+    policy = re.search(r'Security-Policy" content="([^"]*)"', page)[1]
+    policy = policy.replace("&#39;", "'")
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert re.fullmatch(r"'sha256-\S{43}=' 'sha256-\S{43}='", rules["script-src"])
+    assert re.fullmatch(r"'sha256-\S{43}='", rules["style-src"])
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("part", OPTIONAL)
+def test_a_part_that_is_absent_leaves_out_its_section(part):
+    sections = {"gaps": "gaps", "heat_map": "maps", "trajectories": "runs", "adaptations": "adaptation"}
+    name = sections.get(part, part)
+    assert f'<h2 id="{name}">' in render(example_record())
+    page = render(example_record(**{part: None}))
+    assert f'<h2 id="{name}">' not in page
+    assert f'href="#{name}"' not in page
+
+
+def test_a_record_of_nothing_is_a_page():
+    nothing = dict.fromkeys(OPTIONAL)
+    page = render(
+        example_record(
+            **nothing, recommended=None, methods=[], real=[], parameters=[], warnings=[], timings={}
+        )
+    )
+    assert "No controller is recommended" in page
+    assert panels_of(page) == {}
+
+
+def test_headings_are_in_order_and_links_lead_somewhere():
+    page = render(example_record())
+    levels = [int(tag[1]) for tag in Outline(page).tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    attributes = Outline(page).attributes
+    ids = [value for name, value in attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    assert {value[1:] for name, value in attributes if name == "href" and value.startswith("#")} <= set(ids)
+
+
+def test_every_panel_has_its_place_and_is_described():
+    record = example_record()
+    page = render(record)
+    assert sorted(re.findall(r'data-panel="([^"]*)"', page)) == sorted(panels_of(page))
+    [figure] = figures_by_section(record)["horizons"]
+    assert "certified lower bound" in describe_panel(figure, figure.panels[0])
+    assert series_of(figure) == {series.label for series in record.horizons.series}
+
+
+def test_a_page_is_the_same_each_time_and_not_large():
+    page = render(example_record())
+    assert page == render(example_record())
+    assert len(page) < 1.6e6
+
+
+def test_the_bundle_is_the_one_that_it_says_with_its_licence():
+    assert "plotly.js (basic - minified) v4.1.1" in (FOLDER / "plotly-basic.min.js").read_text()[:100]
+    assert "MIT License" in (FOLDER / "plotly-LICENSE").read_text()
