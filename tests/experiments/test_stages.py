@@ -55,13 +55,23 @@ def test_gaps_are_split_by_where_plants_come_from(tmp_path, small):
     assert len(parts["map"]) == 9
 
 
+UNSTABLE = 'A = [[1.1]]\nB = [["push"]]\nC = [[1.0]]\nparameters = {push = [1.0, 2.0]}'
+
+
 @pytest.mark.slow
-def test_where_theory_does_not_apply_it_says_why(tmp_path):
-    plant = 'A = [[1.1]]\nB = [["push"]]\nC = [[1.0]]\nparameters = {push = [1.0, 2.0]}'
-    bench = bench_of(tmp_path, plant, "[grid]\npoints = 2")
+def test_bounds_of_a_class_that_is_not_stable_are_vacuous(tmp_path):
+    bench = bench_of(tmp_path, UNSTABLE, "[grid]\npoints = 2")
     bench.kept = [0, 1]
-    sheet = stages.theory_bounds(bench)
-    if "missing" not in sheet:
-        assert all(sheet["sheet"]["vacuous"].values())
-    else:
-        assert sheet["missing"]
+    sheet = stages.theory_bounds(bench)["sheet"]
+    assert all(sheet["vacuous"].values())
+    assert "assumptions fail" in [row["name"] for row in sheet["rows"]]
+
+
+def test_where_there_are_no_bounds_it_says_why(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise lg.NotConvergedError("reason")
+
+    monkeypatch.setattr(stages, "bounds", fail)
+    bench = bench_of(tmp_path, UNSTABLE, "[grid]\npoints = 2")
+    bench.kept = [0, 1]
+    assert stages.theory_bounds(bench) == {"missing": "reason"}

@@ -31,13 +31,6 @@ class Outcome:
     error: str | None
 
 
-@dataclass
-class _Worker:
-    process: BaseProcess
-    pipe: Any  # a connection, of a type that depends on the system
-    index: Any = None  # of the piece it works on
-
-
 def run_all(function: Callable[[Any], Any], items: Sequence[Any], *, processes: int) -> Iterator[Outcome]:
     """Apply a function of a module to all items; outcomes come as they are ready.
 
@@ -64,10 +57,17 @@ def attempt(function: Callable[[Any], Any], item: Any) -> tuple[Any, str | None]
         return None, " ".join(f"{kind}: {error}".split())
 
 
+@dataclass
+class _Worker:
+    process: BaseProcess
+    pipe: Any  # a connection, of a type that depends on the system
+    index: Any = None  # of the piece it works on
+
+
 def _next(
     function: Callable[[Any], Any],
     items: Sequence[Any],
-    workers: list[_Worker],
+    workers: "list[_Worker]",
     waiting: deque[int],
     tries: list[int],
 ) -> Outcome:
