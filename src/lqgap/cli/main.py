@@ -180,6 +180,40 @@ def certify(
     run_certify(study, policy, seed=seed, trust=trust, as_json=as_json)
 
 
+@app.command()
+def sweep(  # noqa: PLR0913, PLR0917
+    study: Study = None,
+    over: Annotated[
+        list[str] | None, typer.Option(help="A key and its values: horizon=50,100 (again for more keys).")
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="A folder; a sweep that was stopped goes on.")
+    ] = Path("lqgap-sweep"),
+    processes: Annotated[int, typer.Option(min=1, max=1024, help="Processes of this machine.")] = 2,
+    scheduler: Annotated[str | None, typer.Option(help="The address of a Dask scheduler.")] = None,
+    dask_local: Annotated[
+        bool, typer.Option("--dask-local", help="Use a Dask cluster on this machine.")
+    ] = False,
+    trust: Trust = False,
+    as_json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compute a grid of studies over any keys, by several processes or a Dask cluster."""
+    from lqgap.cli.session import Progress
+    from lqgap.cli.sweep import Where, run_sweep
+
+    run_sweep(
+        study,
+        output,
+        over=over or [],
+        where=Where(processes, scheduler, dask_local),
+        trust=trust,
+        as_json=as_json,
+        progress=Progress(verbose=verbose, quiet=quiet),
+    )
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"lqgap {__version__}")

@@ -35,7 +35,7 @@ def print_record(record: Record, folder: Path) -> None:
 
 
 def answer(record: Record, folder: Path) -> str:
-    """Which policy to put on the plant, how far from optimal it can be, and what the best possible would be."""
+    """Which policy to put on the plant, how far from optimal it can be, and what would be possible."""
     if record.recommended is None or record.gaps is None:
         return "no method was judged"
     method = record.method(record.recommended)

@@ -221,7 +221,9 @@ def lower_bound(bench: Bench) -> dict[str, Any]:
     pair = list(bound.pair)
     horizons = bench.study.evaluation.horizons
     later: list[float] = []
-    if bound.kind == "bayes" and bound.num_steps == 2:  # of two members, and cheap at any horizon
+    if (
+        horizons and bound.kind == "bayes" and bound.num_steps == 2
+    ):  # of two members, and cheap at any horizon
         measures = yardsticks(corners.subset(pair).systems, horizon=max(horizons))
         for horizon in horizons:
             sooner = max(horizons) - horizon

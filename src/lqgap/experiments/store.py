@@ -57,7 +57,7 @@ class Finished:
 
 def key_of(value: Any) -> str:
     """A hash of plain values."""
-    return hashlib.sha256(_dump(value).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 class Store:
@@ -161,7 +161,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _dump(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return json.dumps(value, separators=(",", ":"))  # the order of keys is kept
 
 
 def _checksum(key: str, result: str | None, error: str | None) -> str:

@@ -1,0 +1,107 @@
+"""`lqgap sweep`: a table with a row for every study and method."""
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from lqgap.cli.session import Progress, open_study, prepare_jax
+from lqgap.errors import InvalidArgumentError
+from lqgap.experiments.sweep import Row, read_over, sweep
+
+COLUMNS = ("worst_box", "worst_class", "worst_real", "mean_real")
+
+
+@dataclass(frozen=True)
+class Where:
+    """Who computes: processes of this machine, a Dask cluster made of them, or the cluster of a scheduler."""
+
+    processes: int
+    scheduler: str | None
+    dask_local: bool
+
+
+def run_sweep(
+    path: Path | None,
+    folder: Path,
+    *,
+    over: Sequence[str],
+    where: Where,
+    trust: bool,
+    as_json: bool,
+    progress: Progress,
+) -> None:
+    """Compute all studies of a sweep and print their gaps."""
+    prepare_jax()
+    study, source = open_study(path)
+    varied = read_over(over)
+
+    def tell(done: int, total: int) -> None:
+        progress.say(f"[green]done[/] {done} of {total}")
+
+    with _client(where) as client:
+        rows = sweep(
+            study,
+            source,
+            folder,
+            over=varied,
+            processes=where.processes,
+            client=client,
+            trust=trust,
+            progress=tell,
+        )
+    if as_json:
+        from lqgap.simulators.report import finite_or_text
+
+        print(json.dumps(finite_or_text([asdict(row) for row in rows]), indent=1))  # noqa: T201
+    else:
+        Console().print(_table(rows))
+
+
+@contextlib.contextmanager
+def _client(where: Where) -> Iterator[Any]:
+    """A client of the cluster that is asked for; None for processes of our own."""
+    if where.scheduler is None and not where.dask_local:
+        yield None
+        return
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise InvalidArgumentError(
+            "a Dask cluster needs the package distributed: pip install lqgap[dask]"
+        ) from None
+    if where.scheduler is not None:
+        try:
+            client = Client(where.scheduler, timeout="10s")
+        except (OSError, ValueError) as error:
+            raise InvalidArgumentError(f"there is no Dask scheduler at {where.scheduler}: {error}") from None
+        with client:
+            yield client
+        return
+    with (
+        LocalCluster(n_workers=where.processes, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def _table(rows: Sequence[Row]) -> Table:
+    table = Table(title="Gaps of the sweep", title_justify="left")
+    for key in rows[0].varied:
+        table.add_column(escape(key))
+    table.add_column("method")
+    for column in COLUMNS:
+        table.add_column(column.replace("_", ", "), justify="right")
+    for row in rows:
+        varied = [escape(str(value)) for value in row.varied.values()]
+        if row.error is not None:
+            table.add_row(*varied, f"[red]failed[/] {escape(row.error)}")
+        for name, gaps in row.methods.items():
+            table.add_row(*varied, escape(name), *(f"{gaps[column]:.4g}" for column in COLUMNS))
+    return table

@@ -1,0 +1,220 @@
+"""A grid of studies: one row for each, computed by several processes or a Dask cluster, kept in a store.
+
+Every combination of the values is a study of its own, and one unit of work: its methods are made and judged
+on its class and its real plants. Processes compute; only the one that started them writes. A study that fails
+is kept with its error and does not stop the others; it is tried again in the next sweep.
+"""
+
+import itertools
+import json
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lqgap.errors import InvalidArgumentError, LqgapError
+from lqgap.experiments.reading import Source, check_study, content_hash
+from lqgap.experiments.store import Finished, Store, Unit
+from lqgap.experiments.study import Study
+from lqgap.experiments.transfer import STORE, versions
+from lqgap.experiments.workers import Outcome, attempt, run_all
+
+MAX_STUDIES = 100_000
+Progress = Callable[[int, int], None]  # how many of how many are done
+
+
+@dataclass(frozen=True)
+class Row:
+    """A study of a sweep: what was varied, and what came out."""
+
+    varied: Mapping[str, Any]
+    methods: Mapping[str, Mapping[str, float]]  # by method: gaps by name; empty if it failed
+    error: str | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that another process needs to know."""
+
+    study: dict[str, Any]
+    folder: str
+    name: str
+    trust: bool
+
+
+def sweep(
+    study: Study,
+    source: Source,
+    folder: str | Path,
+    *,
+    over: Mapping[str, Sequence[Any]],
+    processes: int = 2,
+    client: Any = None,
+    trust: bool = False,
+    progress: Progress | None = None,
+) -> list[Row]:
+    """The rows of all combinations, in order.
+
+    Args:
+        over: values by key, such as {"horizon": [50, 100], "methods.robust.steps": [30, 60]}.
+        client: of `dask.distributed`; if left out, processes of this machine.
+        trust: whether studies may name a Python function.
+    """
+    studies = combine(study, source, over)
+    store = Store(Path(folder) / STORE)
+    units = [_unit(each, source) for _, each in studies]
+    found = [store.get(unit) for unit in units]
+    missing = [i for i, known in enumerate(found) if known is None or known.error is not None]
+    tasks = [
+        Task(studies[i][1].model_dump(exclude_none=True), str(source.folder.resolve()), source.name, trust)
+        for i in missing
+    ]
+    outcomes = run_all(_timed, tasks, processes=processes) if client is None else _on_dask(client, tasks)
+    done = len(studies) - len(missing)
+    for outcome in outcomes:
+        index = missing[outcome.index]
+        answer, seconds = outcome.answer or (None, 0.0)
+        finished = Finished(answer, outcome.error, seconds)
+        found[index] = finished
+        store.put(units[index], finished, versions=versions(), precision="float64")
+        done += 1
+        if progress is not None:
+            progress(done, len(studies))
+    return [_row(varied, known) for (varied, _), known in zip(studies, found, strict=True)]
+
+
+def read_over(items: Sequence[str]) -> dict[str, list[Any]]:
+    """Values from texts as `horizon=50,100`; what is not a value of TOML is a text."""
+    over: dict[str, list[Any]] = {}
+    for item in items:
+        key, equals, values = item.partition("=")
+        key = key.strip()
+        if not equals or not key or not values.strip():
+            raise InvalidArgumentError(f"--over has {item!r}, expected key=value,value,...")
+        if key in over:
+            raise InvalidArgumentError(f"--over has the key {key} twice")
+        over[key] = _read_values(values)
+    return over
+
+
+def combine(
+    study: Study, source: Source, over: Mapping[str, Sequence[Any]]
+) -> list[tuple[dict[str, Any], Study]]:
+    """What is varied and the study, for every combination; all are checked before any is computed."""
+    if not over:
+        raise InvalidArgumentError("a sweep varies something: give at least one key with its values")
+    count = 1
+    for values in over.values():
+        count *= len(values)
+    if not 0 < count <= MAX_STUDIES:
+        raise InvalidArgumentError(f"the sweep would have {count} studies, expected 1 to {MAX_STUDIES}")
+    found = []
+    for values in itertools.product(*over.values()):
+        varied = dict(zip(over, values, strict=True))
+        table = json.loads(json.dumps(study.model_dump(exclude_none=True)))
+        for key, value in varied.items():
+            _set(table, key, value)
+        try:
+            found.append((varied, check_study(table, Source(source.name, source.folder))))
+        except LqgapError as error:
+            raise type(error)(f"with {_show(varied)}: {error}") from None
+    return found
+
+
+def measure(task: Task) -> dict[str, dict[str, float]]:
+    """The gaps of all methods of a study."""
+    import lqgap
+    from lqgap.experiments import stages
+
+    lqgap.enable_x64()  # a worker of a cluster has settings of its own
+    study, source = Study.model_validate(task.study), Source(task.name, Path(task.folder))
+    with tempfile.TemporaryDirectory() as folder:
+        bench = stages.Bench(study, source, Path(folder), trust=task.trust)
+        bench.kept = stages.audit(bench)["kept"]
+        value = stages.optimum(bench)["value"]
+        rows = {}
+        for name in study.methods.chosen:
+            made = {} if name == "oracle" else stages.train(bench, name, key=name)
+            if "missing" in made:
+                continue
+            policy = None if name == "oracle" else stages.open_policy(bench, made)
+            mean = stages.judge(bench, policy)["mean"]
+            rows[name] = {
+                "worst_class": max(mean["grid"]),
+                "worst_box": max(mean["grid"] + mean["map"]),
+                "worst_real": max(mean["real"]),
+                "mean_real": sum(mean["real"]) / len(mean["real"]),
+                "optimal_cost_real": sum(value["real"]) / len(value["real"]),
+            }
+    return rows
+
+
+def _timed(task: Task) -> tuple[dict[str, dict[str, float]], float]:
+    start = time.perf_counter()
+    return measure(task), time.perf_counter() - start
+
+
+def _attempt_timed(task: Task) -> tuple[Any, str | None]:
+    """For a cluster, whose workers must not see an exception as their own trouble."""
+    return attempt(_timed, task)
+
+
+def _on_dask(client: Any, tasks: Sequence[Task]) -> Iterator[Outcome]:
+    """The outcomes from a cluster, as they are ready; it tries again itself when a worker dies."""
+    from distributed import as_completed
+
+    if not tasks:
+        return
+    futures = client.map(_attempt_timed, tasks, pure=False, retries=0)
+    index = {future.key: number for number, future in enumerate(futures)}
+    try:
+        for future in as_completed(futures):
+            if future.status == "finished":
+                yield Outcome(index[future.key], *future.result())
+            else:
+                yield Outcome(index[future.key], None, " ".join(str(future.exception()).split()))
+    finally:
+        client.cancel(futures)
+
+
+def _unit(study: Study, source: Source) -> Unit:
+    configuration = {"study": study.model_dump(exclude={"title"}), "content": content_hash(study, source)}
+    return Unit("sweep", configuration, seed=study.seed)
+
+
+def _row(varied: Mapping[str, Any], known: Finished | None) -> Row:
+    if known is None or known.error is not None:
+        return Row(varied, {}, "it was not computed" if known is None else known.error)
+    return Row(varied, known.result, None)
+
+
+def _read_values(text: str) -> list[Any]:
+    try:
+        return tomllib.loads(f"values = [{text}]")["values"]
+    except tomllib.TOMLDecodeError:
+        return [_read_value(part.strip()) for part in text.split(",")]
+
+
+def _read_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _set(table: dict[str, Any], key: str, value: Any) -> None:
+    """Set a value by a dotted key; tables on the way are made, and then judged like any other."""
+    *path, last = key.split(".")
+    for part in path:
+        inner = table.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise InvalidArgumentError(f"--over has the key {key}, but {part} is a value and no table")
+        table = inner
+    table[last] = value
+
+
+def _show(varied: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} = {value!r}" for key, value in varied.items())

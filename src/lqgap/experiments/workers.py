@@ -1,0 +1,123 @@
+"""Work spread over processes; one that dies costs its own piece of work, which is tried again.
+
+Processes are spawned, not forked, because JAX does not survive a fork. Each takes one piece at a time through
+a pipe of its own, so that it is always known who worked on what. A process ends by itself when the one that
+started it is gone.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+MAX_TRIES = 3  # of a piece of work whose process dies
+PARENT_CHECKED_EVERY = 0.5  # seconds
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a piece of work: an answer, or why there is none."""
+
+    index: int
+    answer: Any
+    error: str | None
+
+
+def run_all(function: Callable[[Any], Any], items: Sequence[Any], *, processes: int) -> Iterator[Outcome]:
+    """Apply a function of a module to all items; outcomes come as they are ready.
+
+    Closing the iterator, or an interrupt, ends all processes.
+    """
+    waiting, tries = deque(range(len(items))), [0] * len(items)
+    workers = [_start(function) for _ in range(min(processes, len(items)))]
+    try:
+        for _ in items:
+            yield _next(function, items, workers, waiting, tries)
+    finally:
+        for worker in workers:
+            worker.process.kill()
+            worker.process.join()
+            worker.pipe.close()
+
+
+def attempt(function: Callable[[Any], Any], item: Any) -> tuple[Any, str | None]:
+    """The answer and no error, or no answer and the error in a line; whatever goes wrong stays here."""
+    try:
+        return function(item), None
+    except Exception as error:  # one piece that fails must not stop the others
+        kind = type(error).__name__
+        return None, " ".join(f"{kind}: {error}".split())
+
+
+@dataclass
+class _Worker:
+    process: BaseProcess
+    pipe: Any  # a connection, of a type that depends on the system
+    index: Any = None  # of the piece it works on
+
+
+def _next(
+    function: Callable[[Any], Any],
+    items: Sequence[Any],
+    workers: "list[_Worker]",
+    waiting: deque[int],
+    tries: list[int],
+) -> Outcome:
+    """Keep everybody busy until a piece is done, or has failed too often."""
+    while True:
+        for worker in workers:
+            if worker.index is None and waiting:
+                worker.index = waiting.popleft()
+                with contextlib.suppress(OSError):  # it is dead, which is noticed when its answer is due
+                    worker.pipe.send(items[worker.index])
+        busy = {worker.pipe: place for place, worker in enumerate(workers) if worker.index is not None}
+        place = busy[wait(list(busy))[0]]
+        worker, index = workers[place], workers[place].index
+        try:
+            answer, error = worker.pipe.recv()
+        except (EOFError, OSError):
+            worker.process.join()
+            worker.pipe.close()
+            workers[place] = _start(function)
+            tries[index] += 1
+            if tries[index] < MAX_TRIES:
+                waiting.appendleft(index)
+                continue
+            code = worker.process.exitcode
+            return Outcome(index, None, f"its process died {MAX_TRIES} times (at last with code {code})")
+        worker.index = None
+        return Outcome(index, answer, error)
+
+
+def _start(function: Callable[[Any], Any]) -> _Worker:
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(function, theirs, os.getpid()), daemon=True)
+    process.start()
+    theirs.close()
+    return _Worker(process, ours)
+
+
+def _serve(function: Callable[[Any], Any], pipe: Any, parent: int) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it decides when it ends
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    while True:
+        try:
+            item = pipe.recv()
+        except (EOFError, OSError):
+            return
+        pipe.send(attempt(function, item))
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECKED_EVERY)
+    os._exit(1)

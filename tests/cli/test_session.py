@@ -1,0 +1,44 @@
+import os
+
+import pytest
+
+from lqgap.cli.session import Progress, open_study, prepare_jax
+from lqgap.errors import InvalidStudyError
+
+
+def test_jax_is_set_up_by_variables_that_processes_inherit(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for name in ("JAX_ENABLE_X64", "JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"):
+        monkeypatch.setenv(name, "")  # so that it is put back afterwards
+        monkeypatch.delenv(name)
+    prepare_jax()
+    assert os.environ["JAX_ENABLE_X64"] == "1"
+    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == str(tmp_path / "lqgap" / "jax")
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "elsewhere")
+    prepare_jax()
+    assert os.environ["JAX_COMPILATION_CACHE_DIR"] == "elsewhere"
+
+
+def test_without_a_file_there_is_a_study_and_the_seed_can_be_chosen(tmp_path):
+    study, source = open_study(None)
+    assert source.name == "the built-in study"
+    assert open_study(None, seed=study.seed + 1)[0].seed == study.seed + 1
+    with pytest.raises(InvalidStudyError):
+        open_study(tmp_path / "nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({"verbose": False, "quiet": False}, False),
+        ({"verbose": True, "quiet": False}, True),
+        ({"verbose": True, "quiet": True}, False),
+    ],
+)
+def test_progress_is_on_standard_error_and_only_if_wanted(capsys, options, shown):
+    progress = Progress(**options)
+    progress("audit", None)
+    progress("audit", 1.25)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert ("done audit 1.2 s" in err) == shown

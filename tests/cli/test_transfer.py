@@ -1,0 +1,136 @@
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from lqgap.cli.session import Progress
+from lqgap.cli.transfer import answer, print_record, run_transfer
+from lqgap.experiments.record import Bracket, Estimate, Gaps, Method, MethodGaps, Record
+
+QUIET = Progress(verbose=False, quiet=True)
+TINY = """
+horizon = 4
+[plant]
+family = "unknown_sign"
+[methods]
+bank = {}
+[real]
+count = 1
+[evaluation]
+rollouts = 4
+horizons = []
+trajectories = 0
+"""
+
+
+def record(label="Robust training"):
+    worst = Estimate(mean=22.09, stderr=1.5)
+    gaps = MethodGaps(
+        method="robust",
+        grid_worst=worst,
+        grid_mean=worst,
+        box_worst=worst,
+        box_worst_at={"gain": 1.0},
+        real=[],
+        real_worst=worst,
+        real_mean=worst,
+    )
+    bracket = Bracket(
+        method="robust",
+        horizon=100,
+        num_members=16,
+        lower=0.244,
+        kind="bayes",
+        set_by=[],
+        worst=worst,
+        upper=25.0,
+        confidence=0.95,
+        factor=102.0,
+    )
+    return Record(
+        format=1,
+        title="[red]springs[/]",
+        study="",
+        seed=0,
+        precision="float64",
+        versions={},
+        parameters=[],
+        warnings=["beware of [bold]this[/]"],
+        methods=[
+            Method(
+                name="robust",
+                label=label,
+                kind="trained",
+                description="",
+                history=[],
+                policy_file="policies/a.safetensors",
+            )
+        ],
+        real=[],
+        recommended="robust",
+        gaps=Gaps(horizon=100, num_rollouts=2, methods=[gaps]),
+        bracket=bracket,
+        timings={},
+    )
+
+
+def test_the_answer_is_one_sentence():
+    assert answer(record(), pathlib.Path("out")) == (
+        "Put robust training on the plant (out/policies/a.safetensors): over the box it costs at most 22.09 ± 1.5 "
+        "more than a controller that knows the plant; no policy can promise less than 0.244 (steps 0..100)."
+    )
+    nothing = record().model_copy(update={"recommended": None})
+    assert answer(nothing, pathlib.Path("out")) == "no method was judged"
+
+
+def test_names_with_markup_stay_text(capsys):
+    print_record(record(label="<b>[red]x"), pathlib.Path("out"))
+    out = capsys.readouterr().out
+    assert "[red]springs[/]" in out
+    assert "<b>[red]x" in out
+    assert "beware of [bold]this[/]" in out
+
+
+@pytest.mark.slow
+def test_a_run_prints_its_record_and_a_second_one_the_same(tmp_path, capsys):
+    path = tmp_path / "study.toml"
+    path.write_text(TINY)
+    options = dict(seed=None, trust=False, progress=QUIET)
+    run_transfer(path, tmp_path / "out", as_json=True, **options)
+    first = json.loads(capsys.readouterr().out)
+    assert first["recommended"] == "bank"
+    run_transfer(path, tmp_path / "out", as_json=True, **options)
+    assert json.loads(capsys.readouterr().out) == first
+    run_transfer(path, tmp_path / "out", as_json=False, **options)
+    assert "Untrained bank" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("study", "store", "code", "says"),
+    [
+        ("horizn = 3", None, 3, "did you mean horizon"),
+        ('[plant]\npython = "os:getcwd"', None, 3, "--trust"),
+        (TINY, b"damaged" * 1000, 5, "store.sqlite"),
+    ],
+)
+def test_errors_are_one_line_and_an_exit_code(tmp_path, study, store, code, says):
+    (tmp_path / "study.toml").write_text(study)
+    if store is not None:
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "store.sqlite").write_bytes(store)
+    command = [sys.executable, "-m", "lqgap", "transfer", tmp_path / "study.toml", "-o", tmp_path / "out"]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        check=False,
+    )
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,104 @@
+import pathlib
+
+import pytest
+
+import lqgap as lg
+from lqgap.experiments.reading import parse_study
+from lqgap.experiments.store import Store
+from lqgap.experiments.sweep import Task, combine, measure, read_over, sweep
+
+TINY = """
+horizon = 5
+[plant]
+family = "unknown_sign"
+[methods]
+nominal = {}
+bank = {}
+oracle = {}
+[real]
+count = 2
+[evaluation]
+rollouts = 8
+"""
+
+
+@pytest.fixture
+def tiny():
+    return parse_study(TINY, name="tiny.toml", folder=pathlib.Path())
+
+
+def test_values_are_read_as_toml_or_as_texts():
+    over = read_over(
+        ["horizon=5,10", "plant.gain=[1.0, 2.0],[0.5, 1.5]", "plant.family=unknown_sign,dc_motor", "x = true"]
+    )
+    assert over == {
+        "horizon": [5, 10],
+        "plant.gain": [[1.0, 2.0], [0.5, 1.5]],
+        "plant.family": ["unknown_sign", "dc_motor"],
+        "x": [True],
+    }
+
+
+@pytest.mark.parametrize("item", ["horizon", "=3", "horizon=", "a=1"])
+def test_what_is_no_key_with_values_is_refused(item):
+    with pytest.raises(lg.InvalidArgumentError, match="--over has"):
+        read_over([item, "a=2"] if item == "a=1" else [item])
+
+
+def test_every_combination_is_a_study(tiny):
+    studies = combine(*tiny, {"horizon": [5, 7], "seed": [0, 1, 2], "methods.identify.probe": [3]})
+    assert len(studies) == 6
+    varied, study = studies[4]
+    assert varied == {"horizon": 7, "seed": 1, "methods.identify.probe": 3}
+    assert (study.horizon, study.seed, study.methods.identify.probe) == (7, 1, 3)
+    assert study.methods.bank is not None
+
+
+@pytest.mark.parametrize(
+    ("over", "says"),
+    [
+        ({}, "varies something"),
+        ({"horizon": []}, "0 studies"),
+        ({"horizn": [1]}, "with horizn = 1: .*did you mean horizon"),
+        ({"horizon": [5, 0]}, "with horizon = 0: "),
+        ({"horizon.x": [5]}, "horizon is a value"),
+        ({"seed": range(400), "horizon": range(1, 400)}, "159600 studies"),
+    ],
+)
+def test_a_sweep_that_makes_no_sense_is_refused_before_it_begins(tiny, over, says):
+    with pytest.raises(lg.InvalidArgumentError, match=says):
+        combine(*tiny, over)
+
+
+@pytest.mark.slow
+def test_a_row_has_the_gaps_of_every_method(tiny):
+    study, _ = tiny
+    rows = measure(Task(study.model_dump(exclude_none=True), ".", "tiny.toml", trust=False))
+    assert list(rows) == ["nominal", "bank", "oracle"]
+    assert rows["oracle"]["worst_real"] == 0
+    assert rows["nominal"]["worst_class"] >= rows["nominal"]["worst_real"] >= rows["nominal"]["mean_real"] > 0
+
+
+@pytest.mark.slow
+def test_processes_and_a_cluster_find_the_same_and_failures_stay_rows(tiny, tmp_path):
+    from distributed import Client, LocalCluster  # noqa: PLC0415
+
+    over = {"seed": [0, 1], "plant.family": ["unknown_sign", "no_such_family"]}
+    local = sweep(*tiny, tmp_path / "local", over=over, processes=2)
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        remote = sweep(*tiny, tmp_path / "remote", over=over, client=client)
+    assert local == remote
+    assert [row.error is None for row in local] == [True, False, True, False]
+    assert "there is no family 'no_such_family'" in local[1].error
+    assert local[0].methods != local[2].methods
+    # A second sweep computes what failed, and nothing else.
+    counted = []
+    again = sweep(
+        *tiny, tmp_path / "local", over=over, processes=2, progress=lambda done, total: counted.append(done)
+    )
+    assert again == local
+    assert counted == [3, 4]
+    assert len(Store(tmp_path / "local" / "store.sqlite").rows()) == 4
