@@ -8,10 +8,12 @@ import numpy as np
 from lqgap.experiments.methods import ABOUT
 from lqgap.experiments.record import (
     FORMAT,
+    Adaptation,
     Audit,
     BoundsSheet,
     Bracket,
     Estimate,
+    Event,
     GapMap,
     Gaps,
     HeatMap,
@@ -73,6 +75,12 @@ def assemble(
         trajectories=[
             Trajectory(method=name, **run) for name in names for run in results.get(f"runs {name}", ())
         ],
+        adaptations=[
+            Adaptation(method=name, **{**trace, "events": [Event(**event) for event in trace["events"]]})
+            for name in names
+            for trace in results.get(f"traces {name}", ())
+        ]
+        or None,
         bounds=_bounds(results),
         timings=dict(timings),
     )
@@ -164,7 +172,7 @@ def _horizons(bench: Bench, names: Sequence[str], results: Results) -> HorizonSt
         Series(
             method=name,
             label=ABOUT[name].label,
-            kind="worst gap",
+            kind="regret + D_h" if ABOUT[name].kind == "adaptive" else "worst gap",
             horizons=horizons,
             values=[Estimate(**value) for value in results[f"horizons {name}"]["worst"]],
         )

@@ -62,6 +62,11 @@ ABOUT: Mapping[str, About] = {
         "fixed",
         "Random inputs at first, then the controller of the member that explains the record best.",
     ),
+    "vtr": About(
+        "LQG-VTR",
+        "adaptive",
+        "Learns on the plant: acts by the most optimistic member that its samples leave.",
+    ),
     "oracle": About("LQG that knows the truth", "reference", "The optimal controller of the real plant."),
 }
 

@@ -139,6 +139,13 @@ class Identify(Part):
     scale: float = Field(default=2.0, gt=0)
 
 
+class Adaptive(Part):
+    """LQG-VTR, which learns on the plant itself."""
+
+    constants: Literal["calibrated", "theory"] = "calibrated"
+    runs: int = Field(default=8, ge=1, le=10_000)  # of each plant: a run is longer work than a rollout
+
+
 class Methods(Part):
     """What is compared; None is left out."""
 
@@ -148,6 +155,7 @@ class Methods(Part):
     randomized: Trained | None = None
     robust: Trained | None = None
     identify: Identify | None = None
+    vtr: Adaptive | None = None
     oracle: Plain | None = None
 
     @pydantic.model_validator(mode="after")
@@ -171,6 +179,7 @@ EVERY_METHOD = Methods(
     randomized=Trained(),
     robust=Trained(),
     identify=Identify(),
+    vtr=Adaptive(),
     oracle=Plain(),
 )
 

@@ -23,7 +23,7 @@ from lqgap.errors import CorruptFileError, InvalidArgumentError, LqgapWarning
 from lqgap.experiments.reading import Source, content_hash
 from lqgap.experiments.record import Record
 from lqgap.experiments.store import Finished, Store, Unit
-from lqgap.experiments.study import Study
+from lqgap.experiments.study import Adaptive, Study
 from lqgap.version import __version__
 
 PACKAGES = ("jax", "jaxlib", "equinox", "optax", "numpy", "scipy")
@@ -129,6 +129,9 @@ def _compute(work: _Work, folder: Path, *, trust: bool) -> Record:
     work.do("optimum", judged, lambda _: stages.optimum(bench))
     for name, options in study.methods.chosen.items():
         method = {"horizon": study.horizon, "options": options.model_dump()}
+        if isinstance(options, Adaptive):
+            _adapt(work, bench, name, options, judged)
+            continue
         policy = None if name == "oracle" else _policy(work, bench, name, method)
         if policy is None and name != "oracle":
             continue
@@ -145,6 +148,24 @@ def _compute(work: _Work, folder: Path, *, trust: bool) -> Record:
     if "missing" in sheet:
         work.warnings.append(f"there are no bounds: {sheet['missing']}")
     return assemble(bench, work.results, warnings=work.warnings, timings=work.timings, versions=versions())
+
+
+def _adapt(work: _Work, bench: Any, name: str, options: Adaptive, judged: dict[str, Any]) -> None:
+    """A method that learns on the plant has no policy to keep, and a trace beside its gaps."""
+    from lqgap.experiments import adaptation
+
+    study = work.study
+    looks = study.model_dump(include={"horizon", "evaluation"}) | judged
+    configuration = {"options": options.model_dump(), **looks}
+    units = {
+        "gaps": adaptation.judge,
+        "runs": adaptation.runs,
+        "horizons": adaptation.by_horizon,
+        "traces": adaptation.traces,
+    }
+    for what, compute in units.items():
+        if what != "horizons" or study.evaluation.horizons:
+            work.do(f"{what} {name}", configuration, lambda _, compute=compute: compute(bench, options))
 
 
 def _policy(work: _Work, bench: Any, name: str, method: dict[str, Any]) -> Any:
