@@ -22,7 +22,7 @@ browser:
 	apt-get install --quiet --yes --no-install-recommends chromium; }
 
 demo: $(READY)
-	$(BIN)/lqgap solve
+	$(BIN)/lqgap transfer --output demo --verbose
 
 test: $(READY)
 	$(BIN)/pytest -m "not slow"

@@ -3,7 +3,7 @@ import json
 import pytest
 
 import lqgap as lg
-from lqgap.cli.stages import run_certify, run_evaluate, run_train
+from lqgap.cli.stages import run_adapt, run_certify, run_evaluate, run_train
 
 TINY = """
 horizon = 4
@@ -50,3 +50,14 @@ def test_methods_and_files_that_are_not_there_are_named(study, tmp_path):
     (tmp_path / "damaged").write_bytes(b"x" * 100)
     with pytest.raises(lg.CorruptFileError, match="damaged"):
         run_evaluate(study, tmp_path / "damaged", as_json=False, **options)
+
+
+@pytest.mark.slow
+def test_adaptation_tells_what_it_did(study, capsys):
+    run_adapt(study, seed=None, steps=200, trust=False, as_json=True)
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told["plant"] == "real 1"
+    assert told["end"]["step"] == 200
+    assert all(row["members left"] in (1, 2) for row in told["switches"])
+    run_adapt(study, seed=None, steps=200, trust=False, as_json=False)
+    assert "At the end of LQG-VTR on real 1" in capsys.readouterr().out

@@ -20,6 +20,7 @@ bank = {}
 randomized = {steps = 4}
 robust = {steps = 4}
 identify = {probe = 2}
+vtr = {runs = 2}
 oracle = {}
 [real]
 count = 2

@@ -181,6 +181,22 @@ def certify(
 
 
 @app.command()
+def adapt(
+    study: Study = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, max=10_000_000, help="How many; the study's horizon if left out.")
+    ] = None,
+    seed: Seed = None,
+    trust: Trust = False,
+    as_json: Json = False,
+) -> None:
+    """Let LQG-VTR learn on the first real plant of a study, and tell what it did."""
+    from lqgap.cli.stages import run_adapt
+
+    run_adapt(study, seed=seed, steps=steps, trust=trust, as_json=as_json)
+
+
+@app.command()
 def sweep(  # noqa: PLR0913, PLR0917
     study: Study = None,
     over: Annotated[

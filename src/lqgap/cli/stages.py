@@ -1,6 +1,7 @@
-"""`lqgap train`, `evaluate` and `certify`: single stages of a study, with a policy file between them."""
+"""`lqgap train`, `evaluate`, `certify` and `adapt`: single stages of a study."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ def run_train(path: Path | None, output: Path, *, method: str, seed: int | None,
     from lqgap.experiments.methods import make_policy
     from lqgap.policies import save_policy
 
-    chosen = {name: part for name, part in bench.study.methods.chosen.items() if name != "oracle"}
+    chosen = {
+        name: part for name, part in bench.study.methods.chosen.items() if name not in ("oracle", "vtr")
+    }
     if method not in chosen:
         raise InvalidArgumentError(f"the study has no method {method!r}, only {', '.join(chosen)}")
     made = make_policy(
@@ -55,7 +58,7 @@ def run_evaluate(path: Path | None, policy: Path, *, seed: int | None, trust: bo
         {"plant": name, "gap": mean, "stderr": stderr, "optimal_cost": value}
         for name, mean, stderr, value in zip(*parts, strict=True)
     ]
-    _print(rows, title=f"Gap of {policy.name} on the real plants", as_json=as_json)
+    _print(rows, f"Gap of {policy.name} on the real plants", as_json)
 
 
 def run_certify(path: Path | None, policy: Path, *, seed: int | None, trust: bool, as_json: bool) -> None:
@@ -81,7 +84,44 @@ def run_certify(path: Path | None, policy: Path, *, seed: int | None, trust: boo
         "kind": certificate.bound.kind,
         "confidence": 1 - certificate.delta,
     }
-    _print([row], title=f"The best possible worst gap, and that of {policy.name}", as_json=as_json)
+    _print([row], f"The best possible worst gap, and that of {policy.name}", as_json)
+
+
+def run_adapt(path: Path | None, *, seed: int | None, steps: int | None, trust: bool, as_json: bool) -> None:
+    """LQG-VTR on the first real plant of the study: its switches, its events and its regret."""
+    bench = _bench(path, seed=seed, trust=trust)
+
+    import jax
+    import numpy as np
+
+    from lqgap.adaptive import LQGVTR, run
+    from lqgap.experiments.setting import key_for
+
+    horizon = bench.study.horizon if steps is None else steps
+    plant = jax.tree.map(lambda leaf: leaf[0], bench.real.systems)
+    trace = run(LQGVTR(bench.members, horizon=horizon), plant, key=key_for(bench.study.seed, "adapt"))
+    rows = [
+        {
+            "step": switch.step,
+            "acts on": _describe(bench.members.names, switch.theta),
+            "estimate": _describe(bench.members.names, switch.estimate),
+            "members left": switch.num_members,
+            "regret": float(trace.regret[np.searchsorted(trace.steps, switch.step)]),
+        }
+        for switch in trace.switches
+    ]
+    events = [{"step": event.step, "event": event.name, "message": event.message} for event in trace.events]
+    end = {"step": horizon, "regret": float(trace.regret[-1]), "members left": int(trace.num_members[-1])}
+    if as_json:
+        _print([{"plant": bench.real.names[0], "switches": rows, "events": events, "end": end}], "", as_json)
+        return
+    for title, part in (("Switches", rows), ("Events", events), ("At the end", [end])):
+        if part:
+            _print(part, f"{title} of LQG-VTR on {bench.real.names[0]}", as_json)
+
+
+def _describe(names: Sequence[str], theta: Sequence[float]) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in zip(names, theta, strict=True))
 
 
 def _bench(path: Path | None, *, seed: int | None, trust: bool) -> Any:
@@ -96,7 +136,7 @@ def _bench(path: Path | None, *, seed: int | None, trust: bool) -> Any:
     return bench
 
 
-def _print(rows: list[dict[str, Any]], *, title: str, as_json: bool) -> None:
+def _print(rows: list[dict[str, Any]], title: str, as_json: bool) -> None:
     if as_json:
         from lqgap.simulators.report import finite_or_text
 

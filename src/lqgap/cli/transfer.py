@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from lqgap.cli.report import write_report
 from lqgap.cli.session import Progress, open_study, prepare_jax
 from lqgap.experiments.record import Estimate, Record
 from lqgap.experiments.transfer import transfer
@@ -14,14 +15,16 @@ from lqgap.experiments.transfer import transfer
 def run_transfer(
     path: Path | None, folder: Path, *, seed: int | None, trust: bool, as_json: bool, progress: Progress
 ) -> None:
-    """Compute the record in a folder and print it."""
+    """Compute the record in a folder, print it, and write its page."""
     prepare_jax()
     study, source = open_study(path, seed=seed)
     record = transfer(study, source, folder, trust=trust, progress=progress)
+    page, *_ = write_report(folder, figures=False)
     if as_json:
         print(record.model_dump_json(indent=1))  # noqa: T201
     else:
         print_record(record, folder)
+        print(f"Report: {page}")  # noqa: T201
 
 
 def print_record(record: Record, folder: Path) -> None:

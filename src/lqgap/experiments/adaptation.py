@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lqgap.adaptive import LQGVTR, Trace, VTROptions, run, run_many
+from lqgap.adaptive import LQGVTR, Trace, VTROptions, run_many
 from lqgap.evaluation import gap
 from lqgap.evaluation.gap import yardsticks
 from lqgap.experiments import stages
-from lqgap.experiments.setting import key_for
+from lqgap.experiments.setting import key_for, pad_to
 from lqgap.experiments.stages import NOISE, Bench
 from lqgap.experiments.study import Adaptive
 from lqgap.simulators.finite import solve_members
@@ -24,9 +24,8 @@ NUM_POINTS = 200  # of a trace
 
 def judge(bench: Bench, options: Adaptive) -> dict[str, Any]:
     """The gap on every plant that methods meet, on the noise of all others."""
-    algorithm = _algorithm(bench, options.constants, bench.study.horizon)
     estimate = gap(
-        algorithm.policy(),
+        _algorithm(bench, options.constants).policy(),
         bench.judged,
         horizon=bench.study.horizon,
         key=key_for(bench.study.seed, NOISE),
@@ -37,65 +36,72 @@ def judge(bench: Bench, options: Adaptive) -> dict[str, Any]:
 
 def runs(bench: Bench, options: Adaptive) -> list[dict[str, Any]]:
     """One run on each of the first real plants."""
-    return stages.runs(bench, _algorithm(bench, options.constants, bench.study.horizon).policy())
+    return stages.runs(bench, _algorithm(bench, options.constants).policy())
 
 
-def by_horizon(bench: Bench, options: Adaptive) -> dict[str, Any]:
-    """The largest regret over the members at every horizon, and D."""
-    horizons, members = bench.study.evaluation.horizons, bench.members
+def adapt(bench: Bench, options: Adaptive) -> dict[str, Any]:
+    """The largest regret over the members at every horizon, with D; and what it did on the real plants."""
+    members, real = bench.members, bench.real
     rows = np.repeat(np.arange(len(members)), options.runs)
-    traces = run_many(
-        _algorithm(bench, options.constants, max(horizons)),
-        jax.tree.map(lambda leaf: leaf[rows], members.systems),
-        keys=jax.random.split(key_for(bench.study.seed, "regret"), len(rows)),
-        num_points=max(horizons) + 1,
+    num_real = min(bench.study.evaluation.trajectories, len(real.names))
+    most = max(members.systems.num_states, real.systems.num_states)
+    plants = jax.tree.map(
+        lambda ours, theirs: jnp.concatenate([ours[rows], theirs[:num_real]]),
+        pad_to(members.systems, most),
+        pad_to(real.systems, most),
     )
-    regret = np.asarray([trace.regret[horizons] for trace in traces])
-    regret = regret.reshape(len(members), options.runs, len(horizons))
+    keys = jax.random.split(key_for(bench.study.seed, "adapt"), len(rows) + num_real)
+    algorithm = _algorithm(bench, options.constants)
+    traces = run_many(algorithm, plants, keys=keys, num_points=algorithm.horizon + 1)
+    regret = np.asarray([trace.regret for trace in traces[: len(rows)]])
+    return {
+        "worst": _worst_regrets(bench, regret.reshape(len(members), options.runs, -1)),
+        "traces": [
+            {"plant": name, **_account(bench, trace)}
+            for name, trace in zip(real.names[:num_real], traces[len(rows) :], strict=True)
+        ],
+    }
+
+
+def _worst_regrets(bench: Bench, regret: np.ndarray) -> list[dict[str, float]]:
+    """At every horizon the largest mean over the members, plus D."""
+    systems, count = bench.members.systems, regret.shape[1]
     mean = regret.mean(axis=1)
-    stderr = regret.std(axis=1, ddof=min(1, options.runs - 1)) / np.sqrt(options.runs)
-    worst = np.argmax(mean, axis=0)
-    J = np.asarray(solve_members(members.systems).J)
+    stderr = regret.std(axis=1, ddof=min(1, count - 1)) / np.sqrt(count)
+    J = np.asarray(solve_members(systems).J)
     found = []
-    for column, horizon in enumerate(horizons):
-        value = np.asarray(yardsticks(members.systems, horizon=horizon).value)
+    for horizon in bench.study.evaluation.horizons:
+        value = np.asarray(yardsticks(systems, horizon=horizon).value)
         D = float(np.max(np.abs((horizon + 1) * J - value)))
-        row = worst[column]
-        found.append({"mean": float(mean[row, column]) + D, "stderr": float(stderr[row, column])})
-    return {"worst": found}
-
-
-def traces(bench: Bench, options: Adaptive) -> list[dict[str, Any]]:
-    """What it did on each of the first real plants."""
-    found, real = [], bench.real
-    algorithm = _algorithm(bench, options.constants, bench.study.horizon)
-    for index in range(min(bench.study.evaluation.trajectories, len(real.names))):
-        plant = jax.tree.map(lambda leaf, index=index: leaf[index], real.systems)
-        key = jax.random.fold_in(key_for(bench.study.seed, "traces"), index)
-        trace = run(algorithm, plant, key=key, num_points=NUM_POINTS)
-        found.append({"plant": real.names[index], **_account(bench, trace)})
+        row = int(np.argmax(mean[:, horizon]))
+        found.append({"mean": float(mean[row, horizon]) + D, "stderr": float(stderr[row, horizon])})
     return found
 
 
 def _account(bench: Bench, trace: Trace) -> dict[str, Any]:
     """A trace in plain values; before the first switch the member with the smallest J is acted on."""
-    members = bench.members
+    members, last = bench.members, bench.study.horizon
     first = members.describe(int(jnp.argmin(solve_members(members.systems).J)))
     rows = [tuple(map(float, row)) for row in np.asarray(members.parameters)]
     acted = [(0, first)] + [(s.step, members.describe(rows.index(s.theta))) for s in trace.switches]
-    changes = np.asarray([step for step, _ in acted])
-    at = np.searchsorted(changes, trace.steps, side="right") - 1
+    kept = np.arange(0, last + 1, max(1, last // NUM_POINTS))
+    at = np.searchsorted([step for step, _ in acted], kept, side="right") - 1
     return {
-        "times": trace.steps.tolist(),
-        "regret": trace.regret.tolist(),
-        "set_size": trace.num_members.tolist(),
+        "times": kept.tolist(),
+        "regret": trace.regret[kept].tolist(),
+        "set_size": trace.num_members[kept].tolist(),
         "model": [acted[index][1] for index in at],
-        "switches": [switch.step for switch in trace.switches],
-        "events": [{"time": event.step, "text": f"{event.name}: {event.message}"} for event in trace.events],
+        "switches": [switch.step for switch in trace.switches if switch.step <= last],
+        "events": [
+            {"time": event.step, "text": f"{event.name}: {event.message}"}
+            for event in trace.events
+            if event.step <= last
+        ],
     }
 
 
-@functools.lru_cache(maxsize=2)
-def _algorithm(bench: Bench, constants: str, horizon: int) -> LQGVTR:
+@functools.lru_cache(maxsize=1)
+def _algorithm(bench: Bench, constants: str) -> LQGVTR:
+    horizon = max([bench.study.horizon, *bench.study.evaluation.horizons])  # one for all: less to compile
     # Side by side, waiting for the score saves nothing.
     return LQGVTR(bench.members, horizon=horizon, constants=constants, options=VTROptions(num_waiting=0))

@@ -78,7 +78,7 @@ def assemble(
         adaptations=[
             Adaptation(method=name, **{**trace, "events": [Event(**event) for event in trace["events"]]})
             for name in names
-            for trace in results.get(f"traces {name}", ())
+            for trace in results.get(f"horizons {name}", {}).get("traces", ())
         ]
         or None,
         bounds=_bounds(results),
@@ -177,7 +177,7 @@ def _horizons(bench: Bench, names: Sequence[str], results: Results) -> HorizonSt
             values=[Estimate(**value) for value in results[f"horizons {name}"]["worst"]],
         )
         for name in names
-        if f"horizons {name}" in results
+        if results.get(f"horizons {name}", {}).get("worst")
     ]
     if not series:
         return None

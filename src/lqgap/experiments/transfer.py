@@ -157,15 +157,9 @@ def _adapt(work: _Work, bench: Any, name: str, options: Adaptive, judged: dict[s
     study = work.study
     looks = study.model_dump(include={"horizon", "evaluation"}) | judged
     configuration = {"options": options.model_dump(), **looks}
-    units = {
-        "gaps": adaptation.judge,
-        "runs": adaptation.runs,
-        "horizons": adaptation.by_horizon,
-        "traces": adaptation.traces,
-    }
+    units = {"gaps": adaptation.judge, "runs": adaptation.runs, "horizons": adaptation.adapt}
     for what, compute in units.items():
-        if what != "horizons" or study.evaluation.horizons:
-            work.do(f"{what} {name}", configuration, lambda _, compute=compute: compute(bench, options))
+        work.do(f"{what} {name}", configuration, lambda _, compute=compute: compute(bench, options))
 
 
 def _policy(work: _Work, bench: Any, name: str, method: dict[str, Any]) -> Any:
