@@ -215,4 +215,5 @@ SECTIONS = (regret, coverage, histories, between, speed)
 
 if __name__ == "__main__":
     lg.enable_x64()
-    print(run())
+    for section in SECTIONS:
+        print(section(), flush=True)
