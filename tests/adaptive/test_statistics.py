@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +9,7 @@ from lqgap.adaptive.statistics import (
     add_sample,
     confidence_set,
     estimate,
+    let_wait,
     merge,
     no_samples,
     score,
@@ -91,3 +93,25 @@ def test_only_the_given_members_are_estimates_and_in_the_set():
     others = jnp.arange(F.shape[1]) != best
     assert int(estimate(statistics, others)) != best
     assert not confidence_set(statistics, others, beta=jnp.asarray(jnp.inf))[best]
+
+
+def test_the_growth_of_the_score_is_bounded_sharply_on_a_fine_class():
+    """300 members whose predictions differ in three directions: neighbours are close, the range is wide."""
+    draws = np.random.default_rng(0)
+    F = draws.normal(size=(400, 3)) @ draws.normal(size=(3, 300))
+    statistics, _, _ = streaming(F[:300], F[:300, 0], 5.0, 60.0, 16)
+    statistics = merge(statistics)
+    psi, looks, growth = jnp.asarray(5.0), 0, 0.0
+    dist = np.asarray(statistics.kept.dist)
+    for f in F[300:]:
+        one = jnp.asarray(1.0)
+        fresh = eqx.tree_at(lambda s: (s.budget, s.num_waiting), statistics, (one, jnp.asarray(0)))
+        waits = let_wait(
+            fresh, jnp.asarray(f), jnp.asarray(0.0), psi=psi, weight=one, is_there=jnp.asarray(True)
+        )
+        bound = 1 - float(waits.budget)
+        exact = np.max((f[:, None] - f[None, :]) ** 2 / (dist + 5.0))
+        assert exact <= bound
+        growth += bound
+        looks += (f.max() - f.min()) ** 2 / 5.0
+    assert growth < 0.1 * looks  # the bound by the range alone

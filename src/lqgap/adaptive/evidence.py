@@ -31,6 +31,7 @@ from lqgap.systems.innovation import fill_lost
 
 SCALES = (0.25, 0.5, 0.75, 1.25, 1.5, 2.0, 4.0, 16.0)
 MAX_TRANSIENT = 2_000
+LARGEST = 1e300  # that a ratio is kept as: far beyond what refutes
 SETTLED = 1e-10  # relative difference of a gain from its limit
 
 
@@ -73,7 +74,7 @@ class Evidence(eqx.Module):
 
     xhat: Float[Array, "member state"]
     log_likelihood: Float[Array, " member"]
-    log_ratios: Float[Array, "scale member"]  # log R_c
+    ratios: Float[Array, "scale member"]  # R_c
     time: Int[Array, ""]
 
 
@@ -83,7 +84,7 @@ def no_evidence(filters: ExactFilters) -> Evidence:
     return Evidence(
         xhat=jnp.zeros(filters.A.shape[:2]),
         log_likelihood=jnp.zeros(count),
-        log_ratios=jnp.full((len(SCALES), count), -jnp.inf),
+        ratios=jnp.zeros((len(SCALES), count)),
         time=jnp.asarray(0),
     )
 
@@ -106,12 +107,12 @@ def observe(
     scales = jnp.asarray(SCALES)[:, None]
     fair = jnp.where(scales > 1, 1 / (1 + slack), 1 + slack)
     num_seen = jnp.sum(~jnp.isnan(y))
-    step = -0.5 * num_seen * jnp.log(scales) + 0.5 * (1 - 1 / scales) * fair * squares[None]
-    begins_now = -jnp.log((evidence.time + 1.0) * (evidence.time + 2.0))
+    step = jnp.exp(-0.5 * num_seen * jnp.log(scales) + 0.5 * (1 - 1 / scales) * fair * squares[None])
+    begins_now = 1 / ((evidence.time + 1.0) * (evidence.time + 2.0))
     return Evidence(
         xhat=predicted + jax.vmap(jnp.matmul)(L, filled),
         log_likelihood=evidence.log_likelihood + gained,
-        log_ratios=jnp.logaddexp(evidence.log_ratios, begins_now) + step,
+        ratios=jnp.minimum((evidence.ratios + begins_now) * step, LARGEST),
         time=evidence.time + 1,
     )
 
@@ -125,8 +126,8 @@ def likelihood_members(evidence: Evidence, *, delta: Float[Array, ""]) -> Bool[A
 
 def misfit(evidence: Evidence) -> Float[Array, ""]:
     """log min_i E_i: how strongly innovations speak against the member they speak least against."""
-    mixture = jax.nn.logsumexp(evidence.log_ratios, axis=0) - jnp.log(len(SCALES))
-    return jnp.min(jnp.logaddexp(mixture, -jnp.log(evidence.time + 1.0)))
+    mixture = jnp.mean(evidence.ratios, axis=0) + 1 / (evidence.time + 1.0)
+    return jnp.log(jnp.min(mixture))
 
 
 @jax.jit

@@ -3,12 +3,23 @@
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from lqgap.adaptive.evidence import Evidence
 from lqgap.adaptive.selection import WarmupRecord
 from lqgap.adaptive.statistics import Statistics
-from lqgap.systems import LQG, Optimum, ValueTarget
+from lqgap.linalg import inverse_sqrt_psd
+from lqgap.systems import (
+    LQG,
+    Optimum,
+    ValueTarget,
+    arx_matrix,
+    predictor_matrix,
+    steady_correct,
+    steady_predict,
+)
 
 RUNNING, LEFT_BALL, MISFIT = 0, 1, 2  # why control has passed to the fallback, if it has
 
@@ -22,6 +33,10 @@ class Model(eqx.Module):
     clip_norm: Float[Array, ""]  # |S^-1/2 C Abar^length A|: what clipping leaves out of a prediction
     theta: Float[Array, " parameter"]
     xhat: Float[Array, " state"]
+
+    def advance(self, y: Float[Array, " output"], u_last: Float[Array, " input"]) -> Float[Array, " state"]:
+        """Its belief after another observation."""
+        return steady_correct(self.optimum, self.plant, steady_predict(self.plant, self.xhat, u_last), y)
 
 
 class Choice(eqx.Module):
@@ -71,3 +86,26 @@ class Info(eqx.Module):
     clip_bound: Float[Array, ""]
     misfit: Float[Array, ""]
     is_lost: Bool[Array, ""]
+
+
+@eqx.filter_jit
+def clip_models(optima: Optimum, systems: LQG, length: int) -> tuple[Array, Array]:
+    """`clip_model` of every member."""
+    return jax.vmap(lambda optimum, plant: clip_model(optimum, plant, length))(optima, systems)
+
+
+def clip_model(optimum: Optimum, plant: LQG, length: int) -> tuple[Array, Array]:
+    """N, and the norm of what it leaves out, in standard deviations of the innovation."""
+    forgotten = jnp.linalg.matrix_power(predictor_matrix(optimum, plant), length)
+    left_out = inverse_sqrt_psd(optimum.S) @ plant.C @ forgotten @ plant.A
+    return arx_matrix(optimum, plant, length=length), jnp.linalg.norm(left_out, 2)
+
+
+def belief_from_window(optimum: Optimum, plant: LQG, outputs: Array, inputs: Array) -> Array:
+    """xhat_{t|t} of a model that has not been running, from what is remembered (newest first)."""
+
+    def step(xhat: Array, past: tuple[Array, Array]) -> tuple[Array, None]:
+        y, u_last = past
+        return steady_correct(optimum, plant, steady_predict(plant, xhat, u_last), y), None
+
+    return jax.lax.scan(step, jnp.zeros_like(plant.A[0]), (outputs[::-1], inputs[::-1]))[0]

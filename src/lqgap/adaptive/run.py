@@ -11,7 +11,7 @@ horizon, except for the trace.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import equinox as eqx
@@ -169,10 +169,12 @@ def _block(
         shape = (length, plant.system.num_outputs)
         normals = standard_normal(jax.random.fold_in(key, first), shape, jnp.float64)
 
-        def step(state: State, normal: Array) -> tuple[State, Step]:
-            return _step(algorithm, plant, share, state, normal)
+        def step(state: State, normal: Array, *, is_light: bool = False) -> tuple[State, Step]:
+            return _step(algorithm, plant, share, state, normal, is_light=is_light)
 
-        return jax.lax.scan(step, state, normals)
+        if not is_alone:
+            return jax.lax.scan(step, state, normals)
+        return _scan_lazily(step, lambda state: algorithm.may_switch(state.memory), state, normals)
 
     if is_alone:
         one = jax.tree.map(lambda leaf: leaf[0], (plants, shares, keys, states))
@@ -182,8 +184,65 @@ def _block(
     return jax.vmap(of_run, in_axes=(0, None if shares is None else 0, 0, 0))(plants, shares, keys, states)
 
 
+def _scan_lazily(
+    step: Callable[..., tuple[State, Step]],
+    may_switch: Callable[[State], Array],
+    state: State,
+    normals: Array,
+) -> tuple[State, Step]:
+    """What `lax.scan` does, with light steps in an inner loop that does not carry the sums of N^2 numbers.
+
+    A condition in a loop copies all it hands through at every step; here only steps that look at the sums do.
+    """
+    length = len(normals)
+    one = jax.eval_shape(lambda state: step(state, normals[0])[1], state)
+    blank = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), one)
+
+    def write(steps: Step, now: Array, done: Step) -> Step:
+        return jax.tree.map(lambda rows, row: rows.at[now].set(row), steps, done)
+
+    def until_next_look(carry: tuple[Array, State, Step]) -> tuple[Array, State, Step]:
+        now, state, steps = carry
+        sums = _sums(state)
+
+        def is_light(carry: tuple[Array, State, Step]) -> Array:
+            return (carry[0] < length) & ~may_switch(_with_sums(carry[1], sums))
+
+        def take(carry: tuple[Array, State, Step]) -> tuple[Array, State, Step]:
+            now, small, steps = carry
+            state, done = step(_with_sums(small, sums), normals[now], is_light=True)
+            return now + 1, _with_sums(state, (None, None)), write(steps, now, done)
+
+        now, small, steps = jax.lax.while_loop(is_light, take, (now, _with_sums(state, (None, None)), steps))
+
+        def look(carry: tuple[Array, State, Step]) -> tuple[Array, State, Step]:
+            now, state, steps = carry
+            state, done = step(state, normals[now])
+            return now + 1, state, write(steps, now, done)
+
+        return jax.lax.cond(now < length, look, lambda carry: carry, (now, _with_sums(small, sums), steps))
+
+    start = (jnp.asarray(0), state, blank)
+    _, state, steps = jax.lax.while_loop(lambda carry: carry[0] < length, until_next_look, start)
+    return state, steps
+
+
+def _sums(state: State) -> tuple[Any, Any]:
+    return state.memory.statistics.kept, state.memory.statistics.new
+
+
+def _with_sums(state: State, sums: tuple[Any, Any]) -> State:
+    return eqx.tree_at(_sums, state, sums, is_leaf=lambda leaf: leaf is None)
+
+
 def _step(
-    algorithm: LQGVTR, plant: RealPlant, share: Array | None, state: State, normal: Array
+    algorithm: LQGVTR,
+    plant: RealPlant,
+    share: Array | None,
+    state: State,
+    normal: Array,
+    *,
+    is_light: bool,
 ) -> tuple[State, Step]:
     system, optimum = plant.system, plant.optimum
     now = jnp.minimum(state.memory.time, len(plant.biases) - 1)
@@ -191,13 +250,13 @@ def _step(
     innovation = plant.S_root[now] @ normal
     y = system.C @ state.predicted + innovation
     xhat = state.predicted + plant.L[now] @ innovation
-    memory, u, info = algorithm.step(state.memory, y, state.u_last)
+    memory, u, info = algorithm.step(state.memory, y, state.u_last, is_light=is_light)
     predicted = system.A @ xhat + system.B @ u
     excess = state.excess + quadratic(u + optimum.K @ xhat, optimum.M)
     cost = quadratic(y, system.Q) + quadratic(u, system.R)
     transient = state.transient + plant.biases[after] - optimum.J
     is_inside = state.is_inside
-    if share is not None:
+    if share is not None and not is_light:
         is_inside = jax.lax.cond(
             info.is_switch, lambda: algorithm.covers(memory, share), lambda: state.is_inside
         )

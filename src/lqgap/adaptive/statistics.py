@@ -7,21 +7,27 @@ Z, on which the present set rests, and the new ones since the last switch:
     score = max_{i, j} dist_new[i, j] / (dist_Z[i, j] + psi)              switch when it reaches one
     estimate = argmin loss_Z ,   set = { i : dist_Z[i, estimate] <= beta }
 
-With r = max f - min f the score grows by at most r^2 / (psi + min dist_Z) a step. `budget` is what is left of
-one after subtracting that; until it is used up the score is below one, and samples wait in a buffer instead
-of being added to N^2 sums: the trigger fires at exactly the same steps.
+The score grows by at most min(r^2 / (psi + min dist_Z), f'V^-1 f) a step, with r = max f - min f, f less
+its mean and V = G + psi/2 I for any G below the centred Gram matrix of Z: by Cauchy and Schwarz
+
+    (f_i - f_j)^2 <= f'V^-1 f (e_i - e_j)'V (e_i - e_j) <= f'V^-1 f (dist_Z[i, j] + psi) .
+
+G is a Nystroem approximation, of few directions, so that this costs O(N). `budget` is what is left of one
+after subtracting that growth; until it is used up the score is below one, and samples wait in a buffer
+instead of being added to N^2 sums: the trigger fires at exactly the same steps.
 
 A weighted sample is one whose f and Y are multiplied by the root of its weight. Where the truth lies between
 the members, and the nearest one predicts up to `resolution` differently in the root mean square, the radius
 grows with the samples: beta becomes (beta^1/2 + resolution (sum of weights)^1/2)^2.
 """
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
+
+NUM_DIRECTIONS = 16
+ROUNDING = 1e-9
 
 
 class Sums(eqx.Module):
@@ -45,6 +51,9 @@ class Statistics(eqx.Module):
     weights: Float[Array, " wait"]
     num_waiting: Int[Array, ""]
     budget: Float[Array, ""]
+    nearest: Float[Array, ""]  # the smallest distance of two members on Z
+    directions: Float[Array, "member direction"]  # orthonormal, in which predictions differed on Z
+    strengths: Float[Array, " direction"]  # and by how much: G = directions diag(strengths) directions'
 
 
 def no_samples(num_members: int, *, num_waiting: int) -> Statistics:
@@ -58,6 +67,9 @@ def no_samples(num_members: int, *, num_waiting: int) -> Statistics:
         weights=jnp.zeros(max(num_waiting, 1)),
         num_waiting=jnp.asarray(0),
         budget=jnp.asarray(1.0 if num_waiting else -jnp.inf),
+        nearest=jnp.asarray(0.0),
+        directions=jnp.zeros((num_members, min(NUM_DIRECTIONS, num_members))),
+        strengths=jnp.zeros(min(NUM_DIRECTIONS, num_members)),
     )
 
 
@@ -68,35 +80,60 @@ def add_sample(
     *,
     psi: Float[Array, ""],
     weight: Float[Array, ""] | None = None,
+    is_there: Bool[Array, ""] | None = None,
 ) -> tuple[Statistics, Bool[Array, ""]]:
     """The statistics with one sample more, and whether the score has reached one."""
     weight = jnp.ones_like(target) if weight is None else weight
-    f, target = jnp.sqrt(weight) * f, jnp.sqrt(weight) * target
-    now = statistics.num_waiting
-    least = psi + jnp.min(_apart(statistics.kept.dist))
-    statistics = eqx.tree_at(
+    is_there = jnp.asarray(True) if is_there is None else is_there
+    is_due = is_there & needs_look(statistics, f, psi=psi, weight=weight)
+    statistics = let_wait(statistics, f, target, psi=psi, weight=weight, is_there=is_there)
+    return jax.lax.cond(is_due, _look, lambda s, _: (s, jnp.asarray(False)), statistics, psi)
+
+
+def needs_look(
+    statistics: Statistics, f: Float[Array, " member"], *, psi: Float[Array, ""], weight: Float[Array, ""]
+) -> Bool[Array, ""]:
+    """Whether the exact score must be taken with this sample, whatever its target."""
+    is_full = statistics.num_waiting + 1 == len(statistics.waiting)
+    return is_full | (statistics.budget - _growth(statistics, f, psi, weight) <= 0)
+
+
+def let_wait(
+    statistics: Statistics,
+    f: Float[Array, " member"],
+    target: Float[Array, ""],
+    *,
+    psi: Float[Array, ""],
+    weight: Float[Array, ""],
+    is_there: Bool[Array, ""],
+) -> Statistics:
+    """The statistics with one sample more that waits, if it is there."""
+    root = jnp.sqrt(weight)
+    now = jnp.where(is_there, statistics.num_waiting, len(statistics.waiting))  # beyond the end: dropped
+    return eqx.tree_at(
         lambda s: (s.waiting, s.targets, s.weights, s.num_waiting, s.budget),
         statistics,
         (
-            statistics.waiting.at[now].set(f),
-            statistics.targets.at[now].set(target),
-            statistics.weights.at[now].set(weight),
-            now + 1,
-            statistics.budget - (jnp.max(f) - jnp.min(f)) ** 2 / least,
+            statistics.waiting.at[now].set(root * f, mode="drop"),
+            statistics.targets.at[now].set(root * target, mode="drop"),
+            statistics.weights.at[now].set(weight, mode="drop"),
+            statistics.num_waiting + is_there,
+            statistics.budget - jnp.where(is_there, _growth(statistics, f, psi, weight), 0.0),
         ),
     )
-    is_full = statistics.num_waiting == len(statistics.waiting)
-    return jax.lax.cond(is_full | (statistics.budget <= 0), _look, _wait, statistics, psi)
 
 
 def merge(statistics: Statistics) -> Statistics:
     """After a switch: the new samples join Z. None may be waiting."""
     none = jax.tree.map(jnp.zeros_like, statistics.new)
     is_lazy = jnp.isfinite(statistics.budget)
+    kept = statistics.kept + statistics.new
+    nearest = jnp.min(jnp.where(jnp.eye(len(kept.loss), dtype=bool), jnp.inf, kept.dist))
+    directions, strengths = _main_directions(kept.dist, statistics.directions.shape[1])
     return eqx.tree_at(
-        lambda s: (s.kept, s.new, s.budget),
+        lambda s: (s.kept, s.new, s.budget, s.nearest, s.directions, s.strengths),
         statistics,
-        (statistics.kept + statistics.new, none, jnp.where(is_lazy, 1.0, statistics.budget)),
+        (kept, none, jnp.where(is_lazy, 1.0, statistics.budget), nearest, directions, strengths),
     )
 
 
@@ -142,10 +179,31 @@ def _look(statistics: Statistics, psi: Float[Array, ""]) -> tuple[Statistics, Bo
     return eqx.tree_at(lambda s: s.budget, statistics, budget), now >= 1
 
 
-def _wait(statistics: Statistics, psi: Float[Array, ""]) -> tuple[Statistics, Bool[Array, ""]]:  # noqa: ARG001
-    return statistics, jnp.asarray(False)
+def _growth(statistics: Statistics, f: Array, psi: Array, weight: Array) -> Array:
+    """By how much a sample may raise the score at most."""
+    by_range = (jnp.max(f) - jnp.min(f)) ** 2 / (psi + statistics.nearest)
+    centred = f - jnp.mean(f)
+    along = statistics.directions.T @ centred
+    rest = jnp.maximum(centred @ centred - along @ along, 0.0)
+    by_direction = jnp.sum(along**2 / (statistics.strengths + 0.5 * psi)) + rest / (0.5 * psi)
+    return weight * jnp.minimum(by_range, (1 + ROUNDING) * by_direction)
 
 
-def _apart(dist: Array) -> Any:
-    """Distances of different members; the diagonal is not one."""
-    return jnp.where(jnp.eye(len(dist), dtype=bool), jnp.inf, dist)
+def _main_directions(dist: Array, count: int) -> tuple[Array, Array]:
+    """Directions and strengths of a matrix below the centred Gram matrix G = -1/2 P dist P.
+
+    With B = G Q for any Q, B (Q'B)^-1 B' is below G, and so it is with more added to Q'B.
+    """
+    rows = jnp.mean(dist, axis=0)
+    G = -0.5 * (dist - rows[None, :] - rows[:, None] + jnp.mean(rows))
+    Q = jax.random.normal(jax.random.key(0), (len(dist), count))
+    for _ in range(2):
+        Q, _ = jnp.linalg.qr(G @ Q)
+    B = G @ Q
+    core = 0.5 * (Q.T @ B + B.T @ Q)
+    core = core + (ROUNDING * jnp.trace(G) + 1e-300) * jnp.eye(count)
+    root = jnp.linalg.cholesky(core)
+    factor = jax.scipy.linalg.solve_triangular(root, B.T, lower=True).T
+    directions, sizes, _ = jnp.linalg.svd(factor, full_matrices=False)
+    is_sound = jnp.all(jnp.isfinite(sizes))  # without directions the bound holds as well
+    return jnp.where(is_sound, directions, 0.0), jnp.where(is_sound, sizes**2, 0.0)

@@ -33,7 +33,18 @@ from lqgap.adaptive.evidence import (
     observe,
 )
 from lqgap.adaptive.fallback import choose_fallback
-from lqgap.adaptive.memory import LEFT_BALL, MISFIT, RUNNING, Choice, Info, Model, VTRMemory
+from lqgap.adaptive.memory import (
+    LEFT_BALL,
+    MISFIT,
+    RUNNING,
+    Choice,
+    Info,
+    Model,
+    VTRMemory,
+    belief_from_window,
+    clip_model,
+    clip_models,
+)
 from lqgap.adaptive.options import VTROptions
 from lqgap.adaptive.policy import AdaptivePolicy
 from lqgap.adaptive.refinement import Refinement
@@ -43,13 +54,14 @@ from lqgap.adaptive.statistics import (
     add_sample,
     confidence_set,
     estimate,
+    let_wait,
     merge,
+    needs_look,
     no_samples,
     score,
 )
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.reading import read_members
-from lqgap.linalg import inverse_sqrt_psd
 from lqgap.linalg.arguments import read_count
 from lqgap.policies import AbstractPolicy
 from lqgap.simulators import AbstractFamily, Finite
@@ -57,8 +69,6 @@ from lqgap.systems import (
     LQG,
     Optimum,
     ValueTarget,
-    arx_matrix,
-    predictor_matrix,
     solve,
     steady_correct,
     steady_predict,
@@ -110,7 +120,7 @@ class LQGVTR(eqx.Module):
             constants, self.members, horizon=self.horizon, weighting=self.options.weighting, family=family
         )
         self.constants = jax.tree.map(jnp.asarray, constants)  # plain numbers would be compiled in
-        self.N, self.clip_norms = _clipped(self.optima, self.systems, self.constants.length)
+        self.N, self.clip_norms = clip_models(self.optima, self.systems, self.constants.length)
         self.filters = ExactFilters(self.systems, self.optima)
         self.fallback = choose_fallback(fallback, self.members)
         self.refinement = (
@@ -175,20 +185,46 @@ class LQGVTR(eqx.Module):
             ),
         )
 
+    def may_switch(self, memory: VTRMemory) -> Bool[Array, ""]:
+        """Whether the next step may select or switch models; if not, it may be a light one."""
+        looks = needs_look(
+            memory.statistics, memory.predictions, psi=self.constants.psi, weight=memory.weight
+        )
+        ends_warmup = (memory.time == self.constants.num_warmup) & (self.constants.num_warmup > 0)
+        return (memory.has_sample & looks) | ends_warmup
+
     def step(
-        self, memory: VTRMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
+        self,
+        memory: VTRMemory,
+        y: Float[Array, " output"],
+        u_last: Float[Array, " input"],
+        *,
+        is_light: bool = False,
     ) -> tuple[VTRMemory, Float[Array, " input"], Info]:
-        """Observe, maybe select or switch, act, predict."""
+        """Observe, maybe select or switch, act, predict.
+
+        Args:
+            is_light: leave out what `may_switch` says is not needed; the sums of N^2 numbers stay untouched.
+        """
         constants, now = self.constants, memory.time
         is_lost = jnp.any(jnp.isnan(y))
         evidence = observe(self.filters, memory.evidence, y, u_last, slack=constants.slack)
-        statistics, is_due = _complete(memory, y, is_lost, constants.psi)
+        add = let_wait if is_light else add_sample
+        added = add(
+            memory.statistics,
+            memory.predictions,
+            memory.target(y),
+            psi=constants.psi,
+            weight=memory.weight,
+            is_there=memory.has_sample & ~is_lost,
+        )
+        statistics, is_due = (added, jnp.asarray(False)) if isinstance(added, Statistics) else added
         memory = eqx.tree_at(
             lambda m: (m.xhat, m.model.xhat, m.past_inputs, m.past_outputs, m.since_loss, m.statistics),
             memory,
             (
                 _filter(self.systems, self.optima, memory.xhat, y, u_last),
-                _advance(memory.model, y, u_last),
+                memory.model.advance(y, u_last),
                 _push(memory.past_inputs, u_last),
                 _push(memory.past_outputs, jnp.where(is_lost, 0.0, y)),
                 jnp.where(is_lost, 0, memory.since_loss + 1),
@@ -196,9 +232,10 @@ class LQGVTR(eqx.Module):
             ),
         )
         memory = eqx.tree_at(lambda m: m.evidence, memory, evidence)
-        memory = self._select(memory, y, u_last)
+        memory = self._select(memory, y, u_last, is_light=is_light)
         is_switch = is_due & (memory.num_switches < constants.max_switches) & (memory.status == RUNNING)
-        memory = jax.lax.cond(is_switch, lambda m: self._switch(m), lambda m: m, memory)  # noqa: PLW0108
+        if not is_light:
+            memory = jax.lax.cond(is_switch, lambda m: self._switch(m), lambda m: m, memory)  # noqa: PLW0108
 
         strength = misfit(evidence)
         memory = self._watch(memory, strength)
@@ -234,13 +271,15 @@ class LQGVTR(eqx.Module):
         record = memory.record.push(memory.time, jnp.zeros_like(memory.record.y[0]), u_last)
         return self._keep(memory, select_from(record, self.members, self.options, self.constants))
 
-    def _select(self, memory: VTRMemory, y: Array, u_last: Array) -> VTRMemory:
+    def _select(self, memory: VTRMemory, y: Array, u_last: Array, *, is_light: bool) -> VTRMemory:
         """The same in the course of a step, for the likelihood set."""
         num_warmup = self.constants.num_warmup
         if num_warmup == 0 or num_warmup > self.horizon:
             return memory
         if self.selects_by_hand:
             return eqx.tree_at(lambda m: m.record, memory, memory.record.push(memory.time, y, u_last))
+        if is_light:
+            return memory
         left = likelihood_members(memory.evidence, delta=self.constants.delta)
         is_now = memory.time == num_warmup
         return jax.lax.cond(is_now, lambda m: self._keep(m, left), lambda m: m, memory)
@@ -292,9 +331,9 @@ class LQGVTR(eqx.Module):
         found = refinement.choose(statistics.kept, choice, beta=self.constants.beta)
         plant = refinement.build(found.optimistic)
         optimum = solve(plant)
-        xhat = _belief_from_window(optimum, plant, memory.past_outputs, memory.past_inputs)
+        xhat = belief_from_window(optimum, plant, memory.past_outputs, memory.past_inputs)
         choice = eqx.tree_at(lambda c: c.theta_estimate, choice, found.estimate)
-        clipped = _clipped_of(optimum, plant, self.constants.length)
+        clipped = clip_model(optimum, plant, self.constants.length)
         return choice, Model(plant, optimum, *clipped, found.optimistic, xhat)
 
     def _watch(self, memory: VTRMemory, strength: Array) -> VTRMemory:
@@ -348,40 +387,6 @@ class LQGVTR(eqx.Module):
         return memory, jnp.where(is_whole, error, jnp.nan)
 
 
-@eqx.filter_jit
-def _clipped(optima: Optimum, systems: LQG, length: int) -> tuple[Array, Array]:
-    return jax.vmap(lambda optimum, plant: _clipped_of(optimum, plant, length))(optima, systems)
-
-
-def _clipped_of(optimum: Optimum, plant: LQG, length: int) -> tuple[Array, Array]:
-    """N, and the norm of what it leaves out, in standard deviations of the innovation."""
-    forgotten = jnp.linalg.matrix_power(predictor_matrix(optimum, plant), length)
-    left_out = inverse_sqrt_psd(optimum.S) @ plant.C @ forgotten @ plant.A
-    return arx_matrix(optimum, plant, length=length), jnp.linalg.norm(left_out, 2)
-
-
-def _belief_from_window(optimum: Optimum, plant: LQG, outputs: Array, inputs: Array) -> Array:
-    """xhat_{t|t} of a model that has not been running, from what is remembered (newest first)."""
-
-    def step(xhat: Array, past: tuple[Array, Array]) -> tuple[Array, None]:
-        y, u_last = past
-        return steady_correct(optimum, plant, steady_predict(plant, xhat, u_last), y), None
-
-    return jax.lax.scan(step, jnp.zeros_like(plant.A[0]), (outputs[::-1], inputs[::-1]))[0]
-
-
-def _complete(
-    memory: VTRMemory, y: Float[Array, " output"], is_lost: Array, psi: Float[Array, ""]
-) -> tuple[Statistics, Bool[Array, ""]]:
-    """The statistics with the sample that y completes, if there is one."""
-
-    def add(statistics: Statistics) -> tuple[Statistics, Array]:
-        return add_sample(statistics, memory.predictions, memory.target(y), psi=psi, weight=memory.weight)
-
-    has_sample = memory.has_sample & ~is_lost
-    return jax.lax.cond(has_sample, add, lambda s: (s, jnp.asarray(False)), memory.statistics)
-
-
 def _filter(systems: LQG, optima: Optimum, xhat: Array, y: Array, u_last: Array) -> Array:
     """xhat_{t|t} of all members, by their steady filters."""
 
@@ -389,10 +394,6 @@ def _filter(systems: LQG, optima: Optimum, xhat: Array, y: Array, u_last: Array)
         return steady_correct(optimum, plant, steady_predict(plant, xhat, u_last), y)
 
     return jax.vmap(correct)(systems, optima, xhat)
-
-
-def _advance(model: Model, y: Array, u_last: Array) -> Array:
-    return steady_correct(model.optimum, model.plant, steady_predict(model.plant, model.xhat, u_last), y)
 
 
 def _push(rows: Array, newest: Array) -> Array:
