@@ -129,7 +129,9 @@ def merge(statistics: Statistics) -> Statistics:
     is_lazy = jnp.isfinite(statistics.budget)
     kept = statistics.kept + statistics.new
     nearest = jnp.min(jnp.where(jnp.eye(len(kept.loss), dtype=bool), jnp.inf, kept.dist))
-    directions, strengths = _main_directions(kept.dist, statistics.directions.shape[1])
+    directions, strengths = statistics.directions, statistics.strengths
+    if len(statistics.waiting) > 1:  # if nothing may wait, they are not needed
+        directions, strengths = _main_directions(kept.dist, directions.shape[1])
     return eqx.tree_at(
         lambda s: (s.kept, s.new, s.budget, s.nearest, s.directions, s.strengths),
         statistics,
