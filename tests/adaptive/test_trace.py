@@ -37,14 +37,21 @@ def block(length, *, switch_at=(), clip_at=None):
 
 
 def test_blocks_are_thinned_and_no_clip_error_is_lost():
-    account = Account((), last=19, every=8, count=1)
+    account = Account((), last=19, every=8, count=1, is_known=True)
     account.add(0, block(10, switch_at=[3], clip_at=9), 0.1)  # after the last point of its block
     account.add(10, block(16, switch_at=[2, 12]), 0.2)  # the second switch is after the last step
-    trace = account.traces(is_known=True)[0]
+    trace = account.traces()[0]
     assert list(trace.steps) == [0, 8, 16, 19]
     assert list(trace.clip_error) == [0.0, 0.0, 0.7, 0.0]
     assert [switch.step for switch in trace.switches] == [3, 12]
     assert trace.switches[0].theta == (0.5,)
     assert list(trace.seconds) == [0.1, 0.2]
     assert trace.is_truth_inside
-    assert account.traces(is_known=False)[0].is_truth_inside is None
+
+
+def test_nothing_is_said_of_a_truth_that_is_not_known():
+    account = Account((), last=9, every=1, count=1, is_known=False)
+    account.add(0, block(10, switch_at=[3]), 0.1)
+    (trace,) = account.traces()
+    assert trace.is_truth_inside is None
+    assert trace.switches[0].is_truth_inside is None

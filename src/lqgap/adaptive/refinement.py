@@ -148,12 +148,11 @@ class Refinement(eqx.Module):
         """Where Adam arrives from every start; a step that is not finite is left out."""
         rate = optax.cosine_decay_schedule(FIRST_STEP, NUM_STEPS, alpha=LAST_STEP / FIRST_STEP)
         adam = optax.adam(rate)
-        # One start after the other: their loops must not run at the same time (docs/decisions/0005).
-        slope = lambda points: jax.lax.map(jax.grad(objective), points)  # noqa: E731
 
         def step(_: Any, carry: tuple[Array, Any]) -> tuple[Array, Any]:
             points, state = carry
-            gradient = slope(points)
+            # One start after the other: their loops must not run at the same time (docs/decisions/0005).
+            gradient = jax.lax.map(jax.grad(objective), points)
             gradient = jnp.where(jnp.all(jnp.isfinite(gradient), axis=1, keepdims=True), gradient, 0.0)
             updates, state = adam.update(gradient, state)
             return jnp.clip(points + jnp.asarray(updates), 0, 1), state

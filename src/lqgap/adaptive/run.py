@@ -91,7 +91,13 @@ def run_many(
     num_points = read_count("num_points", num_points, least=1, most=1_000_000)
     real = read_plants(plants, count=len(keys))
     shares = read_truth(algorithm, real, truth, count=len(keys))
-    account = Account(algorithm.remarks(), last=last, every=max(1, (last + 1) // num_points), count=len(keys))
+    account = Account(
+        algorithm.remarks(),
+        last=last,
+        every=max(1, (last + 1) // num_points),
+        count=len(keys),
+        is_known=shares is not None,
+    )
     is_alone = len(keys) == 1
     state = _start(algorithm, real, keys, is_alone)
     _block(algorithm, real, shares, keys, state, jnp.asarray(0), is_alone, BLOCK)  # compiles
@@ -105,7 +111,7 @@ def run_many(
             state, steps = _block(algorithm, real, shares, keys, state, jnp.asarray(first), is_alone, length)
             account.add(first, jax.tree.map(np.asarray, steps), time.perf_counter() - start)
             advance(min(length, last + 1 - first))
-    return account.traces(is_known=shares is not None)
+    return account.traces()
 
 
 def _blocks(last: int, pause: int) -> Iterator[tuple[int, int]]:

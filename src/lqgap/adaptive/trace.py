@@ -89,8 +89,8 @@ class Step(eqx.Module):
 class Account:
     """Thins the blocks as they come, and makes traces of what is left."""
 
-    def __init__(self, remarks: tuple[str, ...], *, last: int, every: int, count: int):
-        self.last, self.every, self.count = last, every, count
+    def __init__(self, remarks: tuple[str, ...], *, last: int, every: int, count: int, is_known: bool):
+        self.last, self.every, self.count, self.is_known = last, every, count, is_known
         self.rows: list[dict[str, Any]] = []
         self.switches: list[list[Switch]] = [[] for _ in range(count)]
         self.events = [[Event(0, "constants", text) for text in remarks] for _ in range(count)]
@@ -132,7 +132,7 @@ class Account:
             }
         )
 
-    def traces(self, *, is_known: bool) -> list[Trace]:
+    def traces(self) -> list[Trace]:
         """One for each run."""
         columns = {name: np.concatenate([row[name] for row in self.rows], axis=1) for name in self.rows[0]}
         return [
@@ -140,7 +140,9 @@ class Account:
                 **{name: column[number].copy() for name, column in columns.items()},
                 switches=tuple(self.switches[number]),
                 events=tuple(sorted(self.events[number], key=lambda event: event.step)),
-                is_truth_inside=all(s.is_truth_inside for s in self.switches[number]) if is_known else None,
+                is_truth_inside=all(s.is_truth_inside for s in self.switches[number])
+                if self.is_known
+                else None,
                 num_lost=int(self.num_lost[number]),
                 seconds=np.asarray(self.seconds),
             )
@@ -155,7 +157,7 @@ class Account:
             J=float(info.J),
             estimate=tuple(map(float, info.choice.theta_estimate)),
             num_members=int(info.choice.members.sum()),
-            is_truth_inside=bool(steps.is_inside[number, index]),
+            is_truth_inside=bool(steps.is_inside[number, index]) if self.is_known else None,
             score=float(info.choice.score),
             clip_error=float(info.clip_error),
             clip_bound=float(info.clip_bound),
