@@ -10,7 +10,7 @@ from lqgap.adaptive import run as adapt
 from lqgap.simulators import Finite
 from lqgap.systems.optimum import filter_matrix
 
-FAMILIES = {"mass_spring_damper": 5, "dc_motor": 5, "web_server": 5}  # points of the grid
+FAMILIES = {"mass_spring_damper": 5, "dc_motor": 5, "web_server": 3}  # points of the grid
 HORIZON = 100_000
 NUM_RUNS = 8
 NUM_COVERAGE, COVERAGE_HORIZON = 500, 1_000
@@ -79,25 +79,15 @@ def coverage() -> str:
 def histories() -> str:
     """Clipped against full history, and how the error of clipping decays."""
     members = lg.plants.mass_spring_damper().grid(5)
-    length = lg.plan_memory(members).length
     known = LQGVTR(members, horizon=20_000).constants
-    constants = VTRConstants(
-        psi=float(known.psi), beta=float(known.beta), length=length, state_bound=float(known.state_bound)
-    )
-    later, same, total = 0, 0, 0
-    for seed in range(4):
-        clipped, full = (
-            adapt(
-                LQGVTR(members, horizon=20_000, constants=constants, options=VTROptions(history=history)),
-                members[(7 * seed) % len(members)],
-                key=jax.random.key(seed),
-            ).switches
-            for history in ("clipped", "full")
+    rows = []
+    for tolerance in (1e-3, 1e-5):
+        length = lg.plan_memory(members, tolerance=tolerance).length
+        constants = VTRConstants(
+            psi=float(known.psi), beta=float(known.beta), length=length, state_bound=float(known.state_bound)
         )
-        total += max(len(clipped), len(full))
-        for one, other in zip(clipped, full, strict=False):
-            later = max(later, abs(one.step - other.step))
-            same += one.theta == other.theta
+        apart, same, total = _compare_histories(members, constants)
+        rows.append([f"{tolerance:.0e}", str(length), f"{same} of {total}", str(apart), "2"])
     alone = members.subset([12])
     rate = float(np.max(np.abs(np.linalg.eigvals(filter_matrix(lg.solve(alone[0]), alone[0])))))
     lengths, errors = (4, 8, 12, 16), []
@@ -106,14 +96,14 @@ def histories() -> str:
         trace = adapt(LQGVTR(alone, horizon=2_000, constants=constants), alone[0], key=jax.random.key(0))
         errors.append(float(np.max(trace.clip_error)))
     fitted = float(np.exp(np.polyfit(lengths, np.log(errors), 1)[0]))
+    decay = ", ".join(f"{error:.1e} (l = {length})" for length, error in zip(lengths, errors, strict=True))
     return table(
         "LQG-VTR: clipped history",
-        f"A mass on a spring, 20,000 steps, four runs, length {length} from `plan_memory`: with the full "
-        f"history {same} of {total} switches choose the same model, at most {later} steps apart. Below, the "
-        f"largest error of clipping on one member, in standard deviations of the innovation: it decays by "
-        f"{fitted:.3f} a step, and the spectral radius of (I - LC) A is {rate:.3f}.",
-        ["length", *map(str, lengths)],
-        [["error", *(f"{error:.1e}" for error in errors)]],
+        f"A mass on a spring, 20,000 steps, four runs with the clipped and with the full history. The "
+        f"largest error of clipping on one member, in standard deviations of the innovation, is {decay}: it "
+        f"decays by {fitted:.3f} a step, and the spectral radius of (I - LC) A is {rate:.3f}.",
+        ["tolerance of plan_memory", "length", "switches to the same model", "steps apart at most", "wanted"],
+        rows,
     )
 
 
@@ -158,11 +148,13 @@ def speed() -> str:
     """What a step costs, alone."""
     family = lg.plants.mass_spring_damper()
     members = family.grid(5)
-    trace = adapt(LQGVTR(members, horizon=HORIZON), members[12], key=jax.random.key(0))
-    took = np.diff(np.concatenate([[0.0], trace.seconds]))
+    algorithm = LQGVTR(members, horizon=HORIZON)
+    traces = [adapt(algorithm, members[12], key=jax.random.key(0)) for _ in range(5)]
+    # The fastest of five for each block: other work on the machine comes in bursts.
+    took = np.min([np.diff(trace.seconds, prepend=0.0) for trace in traces], axis=0)
     tenth = len(took) // 10
     flat = np.median(took[-tenth:]) / np.median(took[:tenth])
-    step = trace.seconds[-1] / (HORIZON + 1)
+    step = min(trace.seconds[-1] for trace in traces) / (HORIZON + 1)
     written, by_products = _naive_seconds(len(members), 20_000)
     rows = [
         ["a step, 25 members", f"{1e6 * step:.0f} us", ""],
@@ -176,13 +168,15 @@ def speed() -> str:
         steps = {}
         for num_waiting in (64, 0):
             algorithm = LQGVTR(many, horizon=horizon, options=VTROptions(num_waiting=num_waiting))
-            done = adapt(algorithm, many[len(many) // 2], key=jax.random.key(0))
-            steps[num_waiting] = (horizon + 1) / done.seconds[-1]
+            took = [
+                adapt(algorithm, many[len(many) // 2], key=jax.random.key(0)).seconds[-1] for _ in range(3)
+            ]
+            steps[num_waiting] = (horizon + 1) / min(took)
         rows.append([f"lazy against eager, {len(many)} members", f"{steps[64] / steps[0]:.1f}x", wanted])
         rows.append(
             [f"steps a second, {len(many)} members", f"{steps[64]:.0f}", "1000" if side == 32 else ""]
         )
-    note = "One run, not side by side with others."
+    note = "One run at a time; the fastest of three or five, since other work on the machine comes in bursts."
     return table("LQG-VTR: speed", note, ["what", "measured", "wanted"], rows)
 
 
@@ -190,6 +184,25 @@ def _runs(algorithm: LQGVTR, members: Finite, count: int, *, horizon: int) -> li
     rows = np.random.default_rng(0).integers(len(members), size=count)
     plants = jax.tree.map(lambda leaf: leaf[rows], members.systems)
     return run_many(algorithm, plants, horizon=horizon, keys=jax.random.split(jax.random.key(1), count))
+
+
+def _compare_histories(members: Finite, constants: VTRConstants) -> tuple[int, int, int]:
+    """How far apart their switches are at most, how many choose the same model, and of how many."""
+    apart, same, total = 0, 0, 0
+    for seed in range(4):
+        clipped, full = (
+            adapt(
+                LQGVTR(members, horizon=20_000, constants=constants, options=VTROptions(history=history)),
+                members[(7 * seed) % len(members)],
+                key=jax.random.key(seed),
+            ).switches
+            for history in ("clipped", "full")
+        )
+        total += max(len(clipped), len(full))
+        for one, other in zip(clipped, full, strict=False):
+            apart = max(apart, abs(one.step - other.step))
+            same += one.theta == other.theta
+    return apart, same, total
 
 
 def _naive_seconds(num_members: int, num_samples: int) -> tuple[float, float]:

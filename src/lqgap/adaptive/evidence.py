@@ -44,6 +44,7 @@ class ExactFilters(eqx.Module):
     L: Float[Array, "time member state output"]
     S: Float[Array, "time member output output"]
     precision: Float[Array, "time member output output"]
+    peak: Float[Array, "time member"]  # the log-density of no innovation
 
     def __init__(self, systems: LQG, optima: Optimum):
         self.A, self.B, self.C = systems.A, systems.B, systems.C
@@ -61,12 +62,13 @@ class ExactFilters(eqx.Module):
         L, S = (
             np.concatenate([part[:settled], limit[None]]) for part, limit in zip((L, S), steady, strict=True)
         )
-        self.L, self.S, self.precision = (jnp.asarray(part) for part in (L, S, np.linalg.inv(S)))
+        peak = -0.5 * np.linalg.slogdet(2 * np.pi * S)[1]
+        self.L, self.S, self.precision, self.peak = map(jnp.asarray, (L, S, np.linalg.inv(S), peak))
 
-    def at(self, time: Int[Array, ""]) -> tuple[Array, Array, Array]:
-        """L, S and S^-1 of a step."""
+    def at(self, time: Int[Array, ""]) -> tuple[Array, Array, Array, Array]:
+        """L, S, S^-1 and the log-density of no innovation, of a step."""
         now = jnp.minimum(time, len(self.L) - 1)
-        return self.L[now], self.S[now], self.precision[now]
+        return self.L[now], self.S[now], self.precision[now], self.peak[now]
 
 
 class Evidence(eqx.Module):
@@ -98,11 +100,16 @@ def observe(
     slack: Float[Array, ""],
 ) -> Evidence:
     """Take in y_t, components of which may be lost (NaN), and the input applied before it."""
-    L, S, precision = filters.at(evidence.time)
+    L, S, precision, peak = filters.at(evidence.time)
     predicted = jax.vmap(lambda A, B, xhat: A @ xhat + B @ u_last)(filters.A, filters.B, evidence.xhat)
     innovation = y[None] - jax.vmap(jnp.matmul)(filters.C, predicted)
-    filled, gained = jax.vmap(fill_lost)(innovation, S)
-    squares = jax.vmap(lambda e, weight: e @ weight @ e)(filled, precision)
+    quadratics = jax.vmap(lambda e, weight: e @ weight @ e)
+    filled, gained = jax.lax.cond(
+        jnp.any(jnp.isnan(y)),
+        lambda: jax.vmap(fill_lost)(innovation, S),
+        lambda: (innovation, peak - 0.5 * quadratics(innovation, precision)),
+    )
+    squares = quadratics(filled, precision)
 
     scales = jnp.asarray(SCALES)[:, None]
     fair = jnp.where(scales > 1, 1 / (1 + slack), 1 + slack)

@@ -31,6 +31,7 @@ class Model(eqx.Module):
     optimum: Optimum
     N: Float[Array, "output window"]
     clip_norm: Float[Array, ""]  # |S^-1/2 C Abar^length A|: what clipping leaves out of a prediction
+    precision: Float[Array, "output output"]  # S^-1
     theta: Float[Array, " parameter"]
     xhat: Float[Array, " state"]
 
@@ -69,6 +70,7 @@ class VTRMemory(eqx.Module):
     target: ValueTarget  # of the sample that waits for its observation
     predictions: Float[Array, " member"]
     weight: Float[Array, ""]
+    growth: Float[Array, ""]  # of the score by this sample, at most
     fallback: Any
     record: WarmupRecord
 

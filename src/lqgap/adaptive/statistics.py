@@ -52,8 +52,8 @@ class Statistics(eqx.Module):
     num_waiting: Int[Array, ""]
     budget: Float[Array, ""]
     nearest: Float[Array, ""]  # the smallest distance of two members on Z
-    directions: Float[Array, "member direction"]  # orthonormal, in which predictions differed on Z
-    strengths: Float[Array, " direction"]  # and by how much: G = directions diag(strengths) directions'
+    directions: Float[Array, "direction member"]  # orthonormal, in which predictions differed on Z
+    strengths: Float[Array, " direction"]  # and by how much: G = directions' diag(strengths) directions
 
 
 def no_samples(num_members: int, *, num_waiting: int) -> Statistics:
@@ -68,34 +68,40 @@ def no_samples(num_members: int, *, num_waiting: int) -> Statistics:
         num_waiting=jnp.asarray(0),
         budget=jnp.asarray(1.0 if num_waiting else -jnp.inf),
         nearest=jnp.asarray(0.0),
-        directions=jnp.zeros((num_members, min(NUM_DIRECTIONS, num_members))),
+        directions=jnp.zeros((min(NUM_DIRECTIONS, num_members), num_members)),
         strengths=jnp.zeros(min(NUM_DIRECTIONS, num_members)),
     )
 
 
-def add_sample(
-    statistics: Statistics,
-    f: Float[Array, " member"],
-    target: Float[Array, ""],
-    *,
-    psi: Float[Array, ""],
-    weight: Float[Array, ""] | None = None,
-    is_there: Bool[Array, ""] | None = None,
-) -> tuple[Statistics, Bool[Array, ""]]:
-    """The statistics with one sample more, and whether the score has reached one."""
-    weight = jnp.ones_like(target) if weight is None else weight
-    is_there = jnp.asarray(True) if is_there is None else is_there
-    is_due = is_there & needs_look(statistics, f, psi=psi, weight=weight)
-    statistics = let_wait(statistics, f, target, psi=psi, weight=weight, is_there=is_there)
-    return jax.lax.cond(is_due, _look, lambda s, _: (s, jnp.asarray(False)), statistics, psi)
-
-
-def needs_look(
+def growth(
     statistics: Statistics, f: Float[Array, " member"], *, psi: Float[Array, ""], weight: Float[Array, ""]
-) -> Bool[Array, ""]:
-    """Whether the exact score must be taken with this sample, whatever its target."""
+) -> Float[Array, ""]:
+    """By how much a sample may raise the score at most; zero if none may wait, and nobody asks."""
+    if len(statistics.waiting) == 1:
+        return jnp.zeros_like(weight)
+    by_range = (jnp.max(f) - jnp.min(f)) ** 2 / (psi + statistics.nearest)
+    centred = f - jnp.mean(f)
+    along = statistics.directions @ centred
+    rest = jnp.maximum(centred @ centred - along @ along, 0.0)
+    by_direction = jnp.sum(along**2 / (statistics.strengths + 0.5 * psi)) + rest / (0.5 * psi)
+    return weight * jnp.minimum(by_range, (1 + ROUNDING) * by_direction)
+
+
+def needs_look(statistics: Statistics, growth: Float[Array, ""]) -> Bool[Array, ""]:
+    """Whether the exact score must be taken with a sample that may raise it by so much."""
     is_full = statistics.num_waiting + 1 == len(statistics.waiting)
-    return is_full | (statistics.budget - _growth(statistics, f, psi, weight) <= 0)
+    return is_full | (statistics.budget - growth <= 0)
+
+
+def add_sample(
+    statistics: Statistics, f: Float[Array, " member"], target: Float[Array, ""], *, psi: Float[Array, ""]
+) -> tuple[Statistics, Bool[Array, ""]]:
+    """The statistics with one sample more, of weight one, and whether the score has reached one."""
+    weight = jnp.ones_like(target)
+    raises = growth(statistics, f, psi=psi, weight=weight)
+    is_due = needs_look(statistics, raises)
+    statistics = let_wait(statistics, f, target, growth=raises, weight=weight, is_there=jnp.asarray(True))
+    return look_if(is_due, statistics, psi=psi)
 
 
 def let_wait(
@@ -103,7 +109,7 @@ def let_wait(
     f: Float[Array, " member"],
     target: Float[Array, ""],
     *,
-    psi: Float[Array, ""],
+    growth: Float[Array, ""],
     weight: Float[Array, ""],
     is_there: Bool[Array, ""],
 ) -> Statistics:
@@ -118,9 +124,16 @@ def let_wait(
             statistics.targets.at[now].set(root * target, mode="drop"),
             statistics.weights.at[now].set(weight, mode="drop"),
             statistics.num_waiting + is_there,
-            statistics.budget - jnp.where(is_there, _growth(statistics, f, psi, weight), 0.0),
+            statistics.budget - jnp.where(is_there, growth, 0.0),
         ),
     )
+
+
+def look_if(
+    is_due: Bool[Array, ""], statistics: Statistics, *, psi: Float[Array, ""]
+) -> tuple[Statistics, Bool[Array, ""]]:
+    """Add up what waits and take the exact score, if it is due; and whether it has reached one."""
+    return jax.lax.cond(is_due, _look, lambda s, _: (s, jnp.asarray(False)), statistics, psi)
 
 
 def merge(statistics: Statistics) -> Statistics:
@@ -131,7 +144,7 @@ def merge(statistics: Statistics) -> Statistics:
     nearest = jnp.min(jnp.where(jnp.eye(len(kept.loss), dtype=bool), jnp.inf, kept.dist))
     directions, strengths = statistics.directions, statistics.strengths
     if len(statistics.waiting) > 1:  # if nothing may wait, they are not needed
-        directions, strengths = _main_directions(kept.dist, directions.shape[1])
+        directions, strengths = _main_directions(kept.dist, len(directions))
     return eqx.tree_at(
         lambda s: (s.kept, s.new, s.budget, s.nearest, s.directions, s.strengths),
         statistics,
@@ -181,16 +194,6 @@ def _look(statistics: Statistics, psi: Float[Array, ""]) -> tuple[Statistics, Bo
     return eqx.tree_at(lambda s: s.budget, statistics, budget), now >= 1
 
 
-def _growth(statistics: Statistics, f: Array, psi: Array, weight: Array) -> Array:
-    """By how much a sample may raise the score at most."""
-    by_range = (jnp.max(f) - jnp.min(f)) ** 2 / (psi + statistics.nearest)
-    centred = f - jnp.mean(f)
-    along = statistics.directions.T @ centred
-    rest = jnp.maximum(centred @ centred - along @ along, 0.0)
-    by_direction = jnp.sum(along**2 / (statistics.strengths + 0.5 * psi)) + rest / (0.5 * psi)
-    return weight * jnp.minimum(by_range, (1 + ROUNDING) * by_direction)
-
-
 def _main_directions(dist: Array, count: int) -> tuple[Array, Array]:
     """Directions and strengths of a matrix below the centred Gram matrix G = -1/2 P dist P.
 
@@ -208,4 +211,4 @@ def _main_directions(dist: Array, count: int) -> tuple[Array, Array]:
     factor = jax.scipy.linalg.solve_triangular(root, B.T, lower=True).T
     directions, sizes, _ = jnp.linalg.svd(factor, full_matrices=False)
     is_sound = jnp.all(jnp.isfinite(sizes))  # without directions the bound holds as well
-    return jnp.where(is_sound, directions, 0.0), jnp.where(is_sound, sizes**2, 0.0)
+    return jnp.where(is_sound, directions.T, 0.0), jnp.where(is_sound, sizes**2, 0.0)

@@ -51,10 +51,11 @@ from lqgap.adaptive.refinement import Refinement
 from lqgap.adaptive.selection import WarmupRecord, select_from
 from lqgap.adaptive.statistics import (
     Statistics,
-    add_sample,
     confidence_set,
     estimate,
+    growth,
     let_wait,
+    look_if,
     merge,
     needs_look,
     no_samples,
@@ -62,6 +63,7 @@ from lqgap.adaptive.statistics import (
 )
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.reading import read_members
+from lqgap.linalg import quadratic
 from lqgap.linalg.arguments import read_count
 from lqgap.policies import AbstractPolicy
 from lqgap.simulators import AbstractFamily, Finite
@@ -179,6 +181,7 @@ class LQGVTR(eqx.Module):
             target=ValueTarget(jnp.zeros((p, p)), jnp.zeros(p), jnp.asarray(0.0)),
             predictions=jnp.zeros(count),
             weight=jnp.asarray(0.0),
+            growth=jnp.asarray(0.0),
             fallback=self.fallback.init(key_fallback),
             record=WarmupRecord.empty(
                 self.constants.num_warmup if self.selects_by_hand else 0, num_outputs=p, num_inputs=m
@@ -187,11 +190,8 @@ class LQGVTR(eqx.Module):
 
     def may_switch(self, memory: VTRMemory) -> Bool[Array, ""]:
         """Whether the next step may select or switch models; if not, it may be a light one."""
-        looks = needs_look(
-            memory.statistics, memory.predictions, psi=self.constants.psi, weight=memory.weight
-        )
         ends_warmup = (memory.time == self.constants.num_warmup) & (self.constants.num_warmup > 0)
-        return (memory.has_sample & looks) | ends_warmup
+        return (memory.has_sample & needs_look(memory.statistics, memory.growth)) | ends_warmup
 
     def step(
         self,
@@ -209,16 +209,13 @@ class LQGVTR(eqx.Module):
         constants, now = self.constants, memory.time
         is_lost = jnp.any(jnp.isnan(y))
         evidence = observe(self.filters, memory.evidence, y, u_last, slack=constants.slack)
-        add = let_wait if is_light else add_sample
-        added = add(
-            memory.statistics,
-            memory.predictions,
-            memory.target(y),
-            psi=constants.psi,
-            weight=memory.weight,
-            is_there=memory.has_sample & ~is_lost,
-        )
-        statistics, is_due = (added, jnp.asarray(False)) if isinstance(added, Statistics) else added
+        is_there = memory.has_sample & ~is_lost
+        statistics, is_due = memory.statistics, jnp.asarray(False)
+        looks = is_there & needs_look(statistics, memory.growth)
+        sample = {"growth": memory.growth, "weight": memory.weight, "is_there": is_there}
+        statistics = let_wait(statistics, memory.predictions, memory.target(y), **sample)
+        if not is_light:
+            statistics, is_due = look_if(looks, statistics, psi=constants.psi)
         memory = eqx.tree_at(
             lambda m: (m.xhat, m.model.xhat, m.past_inputs, m.past_outputs, m.since_loss, m.statistics),
             memory,
@@ -321,7 +318,7 @@ class LQGVTR(eqx.Module):
 
     def _member(self, index: Int[Array, ""], xhat: Array) -> Model:
         plant, optimum = jax.tree.map(lambda leaf: leaf[index], (self.systems, self.optima))
-        tables = self.N, self.clip_norms, self.members.parameters, xhat
+        tables = self.N, self.clip_norms, self.filters.precision[-1], self.members.parameters, xhat
         return Model(plant, optimum, *(table[index] for table in tables))
 
     def _between(
@@ -334,7 +331,8 @@ class LQGVTR(eqx.Module):
         xhat = belief_from_window(optimum, plant, memory.past_outputs, memory.past_inputs)
         choice = eqx.tree_at(lambda c: c.theta_estimate, choice, found.estimate)
         clipped = clip_model(optimum, plant, self.constants.length)
-        return choice, Model(plant, optimum, *clipped, found.optimistic, xhat)
+        precision = jnp.linalg.inv(optimum.S)
+        return choice, Model(plant, optimum, *clipped, precision, found.optimistic, xhat)
 
     def _watch(self, memory: VTRMemory, strength: Array) -> VTRMemory:
         """Give up where the belief leaves its ball, or the observations fit no member."""
@@ -378,11 +376,12 @@ class LQGVTR(eqx.Module):
         is_active = (memory.time >= self.constants.num_warmup) & (memory.time < self.horizon)
         has_sample = is_active & is_whole & (memory.status == RUNNING)
         difference = memory.model.N @ eta - expected
-        error = jnp.sqrt(difference @ jnp.linalg.solve(optimum.S, difference))
+        error = jnp.sqrt(quadratic(difference, memory.model.precision))
+        raises = growth(memory.statistics, predictions, psi=self.constants.psi, weight=weight)
         memory = eqx.tree_at(
-            lambda m: (m.target, m.predictions, m.weight, m.has_sample),
+            lambda m: (m.target, m.predictions, m.weight, m.growth, m.has_sample),
             memory,
-            (target, predictions, weight, has_sample),
+            (target, predictions, weight, raises, has_sample),
         )
         return memory, jnp.where(is_whole, error, jnp.nan)
 
