@@ -7,8 +7,9 @@ import sys
 import pytest
 
 from lqgap.cli.session import Progress
-from lqgap.cli.transfer import answer, print_record, run_transfer
+from lqgap.cli.transfer import print_record, run_transfer
 from lqgap.experiments.record import Bracket, Estimate, Gaps, Method, MethodGaps, Record
+from lqgap.report.answer import answer
 
 QUIET = Progress(verbose=False, quiet=True)
 TINY = """
@@ -77,13 +78,16 @@ def record(label="Robust training"):
     )
 
 
-def test_the_answer_is_one_sentence():
-    assert answer(record(), pathlib.Path("out")) == (
-        "Put robust training on the plant (out/policies/a.safetensors): over the box it costs at most 22.09 ± 1.5 "
-        "more than a controller that knows the plant; no policy can promise less than 0.244 (steps 0..100)."
-    )
-    nothing = record().model_copy(update={"recommended": None})
-    assert answer(nothing, pathlib.Path("out")) == "no method was judged"
+def test_the_answer_is_that_of_the_page_and_says_where_the_policy_is(capsys):
+    print_record(record(), pathlib.Path("out"))
+    out = capsys.readouterr().out
+    found = answer(record())
+    assert found.lead + found.method + found.rest in out
+    assert "Policy: out/policies/a.safetensors" in out
+    print_record(record().model_copy(update={"recommended": None}), pathlib.Path("out"))
+    out = capsys.readouterr().out
+    assert "No controller is recommended" in out
+    assert "Policy" not in out
 
 
 def test_names_with_markup_stay_text(capsys):
@@ -98,7 +102,7 @@ def test_names_with_markup_stay_text(capsys):
 def test_a_run_prints_its_record_and_a_second_one_the_same(tmp_path, capsys):
     path = tmp_path / "study.toml"
     path.write_text(TINY)
-    options = dict(seed=None, trust=False, progress=QUIET)
+    options = dict(seed=None, trust=False, figures=False, progress=QUIET)
     run_transfer(path, tmp_path / "out", as_json=True, **options)
     first = json.loads(capsys.readouterr().out)
     assert first["recommended"] == "bank"

@@ -1,5 +1,8 @@
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lqgap as lg
 from lqgap.experiments import stages
@@ -75,3 +78,24 @@ def test_where_there_are_no_bounds_it_says_why(tmp_path, monkeypatch):
     bench = bench_of(tmp_path, UNSTABLE, "[grid]\npoints = 2")
     bench.kept = [0, 1]
     assert stages.theory_bounds(bench) == {"missing": "reason"}
+
+
+NASTY = st.sampled_from([0, 1, -1, 0.9, 1.1, 1e-300, 1e12, 1e300, "nan", "inf", '"drift"', '"-drift"', "[1]"])
+
+
+@pytest.mark.slow
+@hypothesis.settings(max_examples=500)
+@given(st.dictionaries(st.sampled_from("ABCQRWV"), NASTY), NASTY, NASTY)
+def test_a_fuzzed_plant_is_audited_or_refused(tmp_path_factory, matrices, low, high):
+    folder = tmp_path_factory.getbasetemp()
+    matrices = {"A": 0.5, "B": 1, "C": 1, **matrices}
+    plant = [f"{name} = [[{value}]]" for name, value in matrices.items()]
+    plant.append(f"parameters = {{drift = [{low}, {high}]}}")
+    message = ""
+    try:
+        bench = bench_of(folder, "\n".join(plant), "[grid]\npoints = 2")
+        bench.kept = stages.audit(bench)["kept"]
+        stages.optimum(bench)
+    except lg.LqgapError as error:
+        message = str(error)
+    assert "\n" not in message

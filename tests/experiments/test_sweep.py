@@ -1,5 +1,8 @@
+import os
 import pathlib
+import signal
 
+import distributed
 import pytest
 
 import lqgap as lg
@@ -14,6 +17,7 @@ family = "unknown_sign"
 [methods]
 nominal = {}
 bank = {}
+vtr = {runs = 2}
 oracle = {}
 [real]
 count = 2
@@ -74,7 +78,7 @@ def test_a_sweep_that_makes_no_sense_is_refused_before_it_begins(tiny, over, say
 def test_a_row_has_the_gaps_of_every_method(tiny):
     study, _ = tiny
     rows = measure(Task(study.model_dump(exclude_none=True), ".", "tiny.toml", trust=False))
-    assert list(rows) == ["nominal", "bank", "oracle"]
+    assert list(rows) == ["nominal", "bank", "vtr", "oracle"]
     assert rows["oracle"]["worst_real"] == 0
     assert rows["nominal"]["worst_class"] >= rows["nominal"]["worst_real"] >= rows["nominal"]["mean_real"] > 0
 
@@ -102,3 +106,28 @@ def test_processes_and_a_cluster_find_the_same_and_failures_stay_rows(tiny, tmp_
     assert again == local
     assert counted == [3, 4]
     assert len(Store(tmp_path / "local" / "store.sqlite").rows()) == 4
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_worker_of_a_cluster_that_is_killed_costs_only_its_unit(tmp_path):
+    """Three times a worker is killed at work; the table is that of processes which nobody kills."""
+    study, source = parse_study(TINY.replace("vtr = {runs = 2}\n", ""), name="t.toml", folder=tmp_path)
+    over = {"seed": list(range(8))}
+    calm = sweep(study, source, tmp_path / "calm", over=over)
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+    ) as cluster:
+        killed = []
+
+        def kill(done, _):
+            if done in (1, 3, 5):
+                victim = next(iter(cluster.workers.values())).pid
+                os.kill(victim, signal.SIGKILL)
+                killed.append(victim)
+
+        with distributed.Client(cluster) as client:
+            harsh = sweep(study, source, tmp_path / "harsh", over=over, client=client, progress=kill)
+    assert len(set(killed)) == 3
+    assert harsh == calm
+    assert all(row.error is None for row in harsh)

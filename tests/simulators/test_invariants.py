@@ -35,4 +35,4 @@ def test_batches_of_any_size_are_mapped():
             object.__setattr__(batch, name, jnp.arange(float(count)).reshape(-1, 1, 1))
         answer = map_in_chunks(lambda chunk: chunk.A[:, 0, 0] * 2, batch)
         np.testing.assert_array_equal(answer, 2 * np.arange(count))
-    assert [chunk_size(n) for n in (1, 2, 64, 65, 99999)] == [1, 64, 64, 1024, 1024]
+    assert [chunk_size(n) for n in (1, 2, 65, 256, 257, 99999)] == [1, 64, 64, 64, 1024, 1024]

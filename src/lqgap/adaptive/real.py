@@ -17,6 +17,7 @@ from lqgap.adaptive.evidence import ExactFilters
 from lqgap.adaptive.vtr import LQGVTR
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.reading import read_members
+from lqgap.linalg.rows import take
 from lqgap.simulators import Finite
 from lqgap.systems import LQG, Optimum, bias_matrix
 
@@ -42,7 +43,7 @@ def read_plants(plants: Any, *, count: int) -> RealPlant:
     filters = ExactFilters(systems, optima)
     real = _real_plants(systems, optima, filters.L, filters.S)
     rows = np.arange(count) if len(systems.A) == count else np.zeros(count, dtype=int)
-    return jax.tree.map(lambda leaf: leaf[rows], real)
+    return take(real, rows)
 
 
 def read_truth(algorithm: LQGVTR, plants: RealPlant, truth: Any, *, count: int) -> Array | None:
@@ -50,10 +51,7 @@ def read_truth(algorithm: LQGVTR, plants: RealPlant, truth: Any, *, count: int) 
     members = algorithm.members
     if truth is None:
         systems = plants.system
-        found = [
-            _equal_member(members.systems, jax.tree.map(lambda leaf, i=i: leaf[i], systems))
-            for i in range(count)
-        ]
+        found = [_equal_member(members.systems, take(systems, i)) for i in range(count)]
         if any(index is None for index in found):
             return None
         truth = np.asarray(found)

@@ -28,7 +28,7 @@ from lqgap.errors import InvalidArgumentError, RefutedClassError
 from lqgap.evaluation.noise import standard_normal
 from lqgap.evaluation.progress import track
 from lqgap.linalg import quadratic
-from lqgap.linalg.arguments import read_count, read_key
+from lqgap.linalg.arguments import read_count, read_keys
 from lqgap.systems import LQG
 
 BLOCK = 512  # steps that run at a time; the noise depends on it
@@ -87,7 +87,7 @@ def run_many(
         if horizon is None
         else read_count("horizon", horizon, least=0, most=algorithm.horizon)
     )
-    keys = jnp.stack([read_key(key) for key in keys])
+    keys = read_keys(keys)
     num_points = read_count("num_points", num_points, least=1, most=1_000_000)
     real = read_plants(plants, count=len(keys))
     shares = read_truth(algorithm, real, truth, count=len(keys))

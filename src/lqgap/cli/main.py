@@ -40,6 +40,7 @@ Policy = Annotated[Path, typer.Argument(help="A policy file, as `transfer` and `
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Seed = Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="In place of the study's seed.")]
 Trust = Annotated[bool, typer.Option("--trust", help="Let the study name a Python function, and run it.")]
+Figures = Annotated[bool, typer.Option("--figures", help="Write PNG and SVG of every figure, too.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Progress even if nobody watches.")]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress at all.")]
 
@@ -70,7 +71,7 @@ def solve(
     horizon: Annotated[
         int, typer.Option(min=0, help="Last step H of the finite-horizon optimum (steps 0..H).")
     ] = 200,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print the optimum of one plant: costs, gains and closed loop (default: a mass on a spring)."""
     from lqgap.cli.solve import print_optimum
@@ -81,9 +82,7 @@ def solve(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
-    figures: Annotated[
-        bool, typer.Option("--figures", help="Write PNG and SVG of every figure, too.")
-    ] = False,
+    figures: Figures = False,
 ) -> None:
     """Write the HTML page of a run again from its record."""
     from lqgap.cli.report import write_report
@@ -133,6 +132,7 @@ def transfer(
     seed: Seed = None,
     trust: Trust = False,
     as_json: Json = False,
+    figures: Figures = False,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
@@ -141,7 +141,7 @@ def transfer(
     from lqgap.cli.transfer import run_transfer
 
     progress = Progress(verbose=verbose, quiet=quiet)
-    run_transfer(study, output, seed=seed, trust=trust, as_json=as_json, progress=progress)
+    run_transfer(study, output, seed=seed, trust=trust, as_json=as_json, figures=figures, progress=progress)
 
 
 @app.command()

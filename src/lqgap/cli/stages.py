@@ -91,14 +91,14 @@ def run_adapt(path: Path | None, *, seed: int | None, steps: int | None, trust: 
     """LQG-VTR on the first real plant of the study: its switches, its events and its regret."""
     bench = _bench(path, seed=seed, trust=trust)
 
-    import jax
     import numpy as np
 
     from lqgap.adaptive import LQGVTR, run
     from lqgap.experiments.setting import key_for
+    from lqgap.linalg.rows import take
 
     horizon = bench.study.horizon if steps is None else steps
-    plant = jax.tree.map(lambda leaf: leaf[0], bench.real.systems)
+    plant = take(bench.real.systems, 0)
     trace = run(LQGVTR(bench.members, horizon=horizon), plant, key=key_for(bench.study.seed, "adapt"))
     rows = [
         {

@@ -85,7 +85,9 @@ def _client(where: Where) -> Iterator[Any]:
             yield client
         return
     with (
-        LocalCluster(n_workers=where.processes, threads_per_worker=1, dashboard_address=":0") as cluster,
+        LocalCluster(
+            n_workers=where.processes, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+        ) as cluster,
         Client(cluster) as client,
     ):
         yield client

@@ -5,10 +5,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from lqgap.errors import InvalidArgumentError
-from lqgap.linalg.arguments import read_count
+from lqgap.linalg.arguments import is_concrete, read_count
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.policy import require_policy
 from lqgap.simulators import Finite
@@ -69,7 +70,10 @@ def cast(tree: Any, dtype: Any) -> Any:
     """A tree with its real arrays in another precision."""
 
     def change(leaf: Any) -> Any:
-        return leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf
+        if not eqx.is_inexact_array(leaf) or (leaf.dtype == dtype and not leaf.weak_type):
+            return leaf
+        # On the host there is nothing to compile for each shape.
+        return jnp.asarray(np.asarray(leaf).astype(dtype)) if is_concrete(leaf) else leaf.astype(dtype)
 
     return jax.tree.map(change, tree)
 

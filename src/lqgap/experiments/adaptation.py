@@ -17,6 +17,7 @@ from lqgap.experiments import stages
 from lqgap.experiments.setting import key_for, pad_to
 from lqgap.experiments.stages import NOISE, Bench
 from lqgap.experiments.study import Adaptive
+from lqgap.linalg.rows import join, take
 from lqgap.simulators.finite import solve_members
 
 NUM_POINTS = 200  # of a trace
@@ -45,11 +46,8 @@ def adapt(bench: Bench, options: Adaptive) -> dict[str, Any]:
     rows = np.repeat(np.arange(len(members)), options.runs)
     num_real = min(bench.study.evaluation.trajectories, len(real.names))
     most = max(members.systems.num_states, real.systems.num_states)
-    plants = jax.tree.map(
-        lambda ours, theirs: jnp.concatenate([ours[rows], theirs[:num_real]]),
-        pad_to(members.systems, most),
-        pad_to(real.systems, most),
-    )
+    ours, theirs = pad_to(members.systems, most), pad_to(real.systems, most)
+    plants = join([take(ours, rows), take(theirs, np.arange(num_real))])
     keys = jax.random.split(key_for(bench.study.seed, "adapt"), len(rows) + num_real)
     algorithm = _algorithm(bench, options.constants)
     traces = run_many(algorithm, plants, keys=keys, num_points=algorithm.horizon + 1)

@@ -19,9 +19,10 @@ from lqgap.experiments.family import MATRICES, Family
 from lqgap.experiments.reading import Source
 from lqgap.experiments.store import key_of
 from lqgap.experiments.study import Study
+from lqgap.linalg.rows import join
 from lqgap.simulators import AbstractFamily, Finite, Parameter
 from lqgap.simulators.parameters import require_names
-from lqgap.systems import LQG
+from lqgap.systems import LQG, stack
 
 MAX_MEMBERS = 400  # of the class: banks run a filter for each
 NUM_SAMPLED = 64  # plants of the box beside the map, if it has more than two parameters
@@ -79,7 +80,7 @@ def make_real(study: Study, family: Family, source: Source) -> RealPlants:
     is_member: list[bool] = []
     if study.real.count:
         drawn = family.sample(key_for(study.seed, "real plants"), study.real.count)
-        systems += list(drawn)
+        systems.append(drawn.systems)
         names += [f"real {index + 1}" for index in range(len(drawn))]
         parameters += [_values(drawn, index) for index in range(len(drawn))]
         is_member += [True] * len(drawn)
@@ -118,14 +119,17 @@ def make_map(study: Study, family: Family) -> BoxMap | None:
 
 
 def pad(plants: list[LQG]) -> LQG:
-    """Plants of one number of states, as a batch."""
+    """Plants and batches of them, as one batch of one number of states."""
     most = max(plant.num_states for plant in plants)
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *[pad_to(plant, most) for plant in plants])
+    padded = [pad_to(plant, most) for plant in plants]
+    return join([plant if plant.A.ndim == 3 else stack([plant]) for plant in padded])
 
 
 def pad_to(plant: LQG, states: int) -> LQG:
     """The plant, or a batch of them, with further states that are zero for ever."""
     more = states - plant.num_states
+    if more == 0:
+        return plant
     both, rows, columns = (0, more), (0, more), (0, more)
 
     def widen(matrix: Array, *ends: tuple[int, int]) -> Array:

@@ -18,7 +18,7 @@ from typing import Any
 from lqgap.errors import InvalidArgumentError, LqgapError
 from lqgap.experiments.reading import Source, check_study, content_hash
 from lqgap.experiments.store import Finished, Store, Unit
-from lqgap.experiments.study import Study
+from lqgap.experiments.study import Adaptive, Part, Study
 from lqgap.experiments.transfer import STORE, versions
 from lqgap.experiments.workers import Outcome, attempt, run_all
 
@@ -136,12 +136,11 @@ def measure(task: Task) -> dict[str, dict[str, float]]:
         bench.kept = stages.audit(bench)["kept"]
         value = stages.optimum(bench)["value"]
         rows = {}
-        for name in study.methods.chosen:
-            made = {} if name == "oracle" else stages.train(bench, name, key=name)
-            if "missing" in made:
+        for name, options in study.methods.chosen.items():
+            gaps = _judge(bench, name, options)
+            if gaps is None:
                 continue
-            policy = None if name == "oracle" else stages.open_policy(bench, made)
-            mean = stages.judge(bench, policy)["mean"]
+            mean = gaps["mean"]
             rows[name] = {
                 "worst_class": max(mean["grid"]),
                 "worst_box": max(mean["grid"] + mean["map"]),
@@ -150,6 +149,18 @@ def measure(task: Task) -> dict[str, dict[str, float]]:
                 "optimal_cost_real": sum(value["real"]) / len(value["real"]),
             }
     return rows
+
+
+def _judge(bench: Any, name: str, options: Part) -> dict[str, Any] | None:
+    """The gaps of a method; None if the class has none of its kind."""
+    from lqgap.experiments import adaptation, stages
+
+    if isinstance(options, Adaptive):
+        return adaptation.judge(bench, options)
+    if name == "oracle":
+        return stages.judge(bench, None)
+    made = stages.train(bench, name, key=name)
+    return None if "missing" in made else stages.judge(bench, stages.open_policy(bench, made))
 
 
 def _timed(task: Task) -> tuple[dict[str, dict[str, float]], float]:

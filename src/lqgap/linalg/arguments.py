@@ -134,6 +134,16 @@ def read_key(key: Any) -> Array:
     return key
 
 
+def read_keys(keys: Any) -> Array:
+    """One or several keys of JAX's random numbers: an array of them, or a list."""
+    is_array = isinstance(keys, jax.Array) and jnp.issubdtype(keys.dtype, jax.dtypes.prng_key)
+    if is_array and keys.ndim == 1 and len(keys):
+        return keys
+    if is_array or not isinstance(keys, list | tuple) or not keys:
+        raise InvalidArgumentError(f"keys is {_show(keys)}, expected keys, as jax.random.split makes")
+    return jnp.stack([read_key(key) for key in keys])
+
+
 def read_record(
     y: MatrixLike, u: MatrixLike, *, num_outputs: int, num_inputs: int
 ) -> tuple[Float[Array, "time output"], Float[Array, "time input"]]:

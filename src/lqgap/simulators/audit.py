@@ -27,6 +27,7 @@ STABILISE = "a stabilising inner policy (u = inner(y) + v), or a range without t
 COORDINATES = "a change of state coordinates: report.repair()"
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what leaves double precision is infinite or NaN, and shown so
 def check_assumptions(members: Finite) -> Report:
     """Audit a class: every member, then the class, with what would repair a failure."""
     if not isinstance(members, Finite):
@@ -225,8 +226,8 @@ def _noise(measures: Measures) -> Check:
 def _constants(measures: Measures, contraction: Contraction | None) -> dict[str, float]:
     """The class-wide constants: corrected uniform bounds, and the actual largest norms beside them."""
 
-    def largest(values: Any) -> float:
-        return float(np.nanmax(values)) if np.any(np.isfinite(values)) else float("nan")
+    def largest(values: Any) -> np.float64:  # whose powers may be infinite
+        return np.float64(np.nanmax(values) if np.any(np.isfinite(values)) else np.nan)
 
     N_S, N_K, N_U = (largest(v) for v in (measures.norm_system, measures.norm_K, measures.norm_cost))
     gamma_1 = largest(measures.contraction)
@@ -235,7 +236,7 @@ def _constants(measures: Measures, contraction: Contraction | None) -> dict[str,
     decay = 2 * gamma_2 - gamma_2**2
     noise = largest(measures.norm_W) + kappa_2**2 * largest(measures.norm_V)  # 1 + kappa_2^2 for unit noise
     N_Sigma = kappa_2**2 * noise / decay if decay > 0 else float("inf")
-    return {
+    constants = {
         "rho": largest(measures.spectral_radius),
         "Phi": float(np.nanmax(measures.transient_growth)),
         "N_S": N_S,
@@ -256,3 +257,4 @@ def _constants(measures: Measures, contraction: Contraction | None) -> dict[str,
         "norm_L": largest(measures.norm_L),
         "norm_F": largest(measures.norm_F),
     }
+    return {name: float(value) for name, value in constants.items()}

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError
+from lqgap.linalg.rows import join, take
 from lqgap.simulators.invariants import chunk_size
 from lqgap.systems import LQG, stack
 
@@ -80,7 +81,7 @@ def build_members(family: "AbstractFamily", theta: Float[np.ndarray, "member par
     for (_, rows), plant in zip(groups, plants, strict=True):
         _require_size(family, plant, plants[0], theta[rows[0]])
     order = np.argsort(np.concatenate([rows for _, rows in groups]))
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[order], *plants)
+    return take(join(plants), order)
 
 
 def _build_group(branch: Branch, theta: np.ndarray) -> LQG:
@@ -93,7 +94,7 @@ def _build_group(branch: Branch, theta: np.ndarray) -> LQG:
         for row, plant in zip(theta, plants, strict=True):
             _require_size(branch.family, plant, plants[0], row)
         return stack(plants)
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:total], *chunks)
+    return take(join(chunks), np.arange(total))
 
 
 @eqx.filter_jit

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError
 from lqgap.linalg.arguments import is_concrete, read_count, read_positive
+from lqgap.linalg.rows import take
 from lqgap.simulators.invariants import invariants, map_in_chunks
 from lqgap.systems import LQG, Optimum, require_converged, solve, stack
 from lqgap.systems.lqg import require_single
@@ -73,7 +74,7 @@ class Finite(eqx.Module):
     def __getitem__(self, index: int) -> LQG:
         if not -len(self) <= index < len(self):
             raise IndexError(f"member {index} of a class of {len(self)}")
-        return jax.tree.map(lambda leaf: leaf[index], self.systems)
+        return take(self.systems, index)
 
     def __iter__(self) -> Iterator[LQG]:
         return (self[index] for index in range(len(self)))
@@ -84,7 +85,7 @@ class Finite(eqx.Module):
 
     def describe(self, index: int) -> str:
         """The parameters of a member, for people: 'stiffness = 0.5 N/m, gain = 1'."""
-        values = np.asarray(self.parameters[index])
+        values = np.asarray(self.parameters)[index]
         return ", ".join(
             f"{name} = {value:.6g}{' ' + unit if unit else ''}"
             for name, value, unit in zip(self.names, values, self.units, strict=True)
@@ -100,8 +101,8 @@ class Finite(eqx.Module):
             ) from None
         if rows.size == 0:
             raise InvalidArgumentError(f"no member of the {len(self)} is left: the subset is empty")
-        systems = jax.tree.map(lambda leaf: leaf[rows], self.systems)
-        return Finite(systems, self.parameters[rows], names=self.names, units=self.units, radius=self.radius)
+        systems, parameters = take((self.systems, self.parameters), rows)
+        return Finite(systems, parameters, names=self.names, units=self.units, radius=self.radius)
 
     def grid(self, points: Any = None) -> "Finite":  # noqa: ARG002
         """The class itself: a finite class is its own grid."""
@@ -167,15 +168,14 @@ def require_comparable(systems: LQG, plant: LQG) -> None:
         )
 
 
-@jax.jit
 def solve_members(systems: LQG) -> Optimum:
     """The optimum of every plant of a batch; failures are marked, not raised."""
-    return jax.vmap(solve)(systems)
+    return map_in_chunks(_solve_mapped, systems) if is_concrete(systems) else jax.vmap(solve)(systems)
 
 
 def batch_invariants(systems: LQG, *, length: int) -> np.ndarray:
     """A row of invariants for each plant of a batch."""
-    return map_in_chunks(lambda chunk: _invariants(chunk, length), systems)
+    return np.asarray(map_in_chunks(lambda chunk: _invariants(chunk, length), systems))
 
 
 def member_error(members: Finite, index: int) -> LqgapError:
@@ -186,6 +186,11 @@ def member_error(members: Finite, index: int) -> LqgapError:
     except LqgapError as error:
         return type(error)(f"member {index} ({members.describe(index)}): {error}")
     return InvalidSystemError(f"member {index} ({members.describe(index)}) has no optimum")
+
+
+@jax.jit
+def _solve_mapped(systems: LQG) -> Optimum:
+    return jax.vmap(solve)(systems)
 
 
 @eqx.filter_jit

@@ -22,6 +22,7 @@ from jaxtyping import Array, Float
 
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.linalg.arguments import MatrixLike, read_record
+from lqgap.linalg.rows import take
 from lqgap.simulators.building import build_members
 from lqgap.simulators.family import AbstractFamily
 from lqgap.simulators.finite import Finite
@@ -118,7 +119,7 @@ def batch_likelihoods(systems: LQG, y: Array, u: Array) -> Iterator[np.ndarray]:
     size = min(chunk_size(total), 1024 if len(y) <= LONG_RECORD else 64)
     for start in range(0, total, size):
         rows = np.minimum(np.arange(start, start + size), total - 1)
-        chunk = jax.tree.map(lambda leaf, rows=rows: leaf[rows], systems)
+        chunk = take(systems, rows)
         yield np.asarray(_mapped_likelihood(chunk, y, u))[: total - start]
 
 

@@ -106,12 +106,10 @@ def reach(A: Float[np.ndarray, "member n n"], B: Float[np.ndarray, "member n m"]
     """The smallest singular value of [A - lambda I, B] over the modes of A, in units of ||A|| = ||B|| = 1."""
 
     def of_finite(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        modes = np.linalg.eigvals(A)
-        size = np.maximum(_norm(A), TINY)
-        scaled = B * (size / np.maximum(_norm(B), TINY))[:, None, None]
-        shifted = A[:, None] - modes[:, :, None, None] * np.eye(A.shape[1])
-        pencils = np.concatenate([shifted, np.repeat(scaled[:, None], A.shape[1], axis=1)], axis=3)
-        return np.linalg.svd(pencils, compute_uv=False)[..., -1].min(axis=1) / size
+        A, B = (X / np.maximum(_norm(X), TINY)[:, None, None] for X in (A, B))
+        shifted = A[:, None] - np.linalg.eigvals(A)[:, :, None, None] * np.eye(A.shape[1])
+        pencils = np.concatenate([shifted, np.repeat(B[:, None], A.shape[1], axis=1)], axis=3)
+        return np.linalg.svd(pencils, compute_uv=False)[..., -1].min(axis=1)
 
     return _where_finite(of_finite, A, B)
 

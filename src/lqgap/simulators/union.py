@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from lqgap.errors import InvalidArgumentError
+from lqgap.linalg.rows import join
 from lqgap.simulators.finite import Finite
 
 
@@ -32,7 +31,7 @@ def union(classes: Sequence[Finite]) -> Finite:
                 table[:, column] = members.parameters[:, members.names.index(name)]
         tables.append(table)
     return Finite(
-        jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *[members.systems for members in classes]),
+        join([members.systems for members in classes]),
         np.concatenate(tables),
         names=("part", *units),
         units=("", *units.values()),

@@ -60,21 +60,44 @@ class Models(eqx.Module):
     S_root: Float[Array, "time member output output"]
 
 
-def belief_bound(measures: Yardstick, *, num_steps: int, max_cuts: int = MAX_CUTS) -> BeliefBound:
-    """The largest B over priors on all members, for one or two steps, if it `is_small`."""
+class Quadrature(eqx.Module):
+    """Gauss-Hermite sums of a standard normal vector, with so many nodes along each of its entries.
+
+    Rules of one `size` have arrays of one shape, whose further nodes have no mass: a coarse rule runs in the
+    program that was compiled for a fine one.
+    """
+
+    grid: Float[Array, "node output"]
+    mass: Float[Array, " node"]
+
+    def __init__(self, nodes: int, outputs: int, *, size: int | None = None):
+        points, weights = np.polynomial.hermite_e.hermegauss(nodes)
+        points, weights = (np.pad(part, (0, (size or nodes) - nodes)) for part in (points, weights))
+        grid = np.stack(np.meshgrid(*[points] * outputs, indexing="ij"), axis=-1).reshape(-1, outputs)
+        mass = np.prod(np.stack(np.meshgrid(*[weights] * outputs, indexing="ij"), axis=-1), axis=-1).ravel()
+        self.grid, self.mass = jnp.asarray(grid), jnp.asarray(mass / mass.sum())
+
+
+def belief_bound(
+    measures: Yardstick, *, num_steps: int, max_cuts: int = MAX_CUTS, tolerance: float = TOLERANCE
+) -> BeliefBound:
+    """The largest B over priors on all members, for one or two steps, if it `is_small`.
+
+    Args:
+        tolerance: relative, between the two ends; `value` is a bound whatever it is.
+    """
     models, nodes = belief_models(measures, num_steps), num_nodes(measures, num_steps=num_steps)
-    count = len(models.A)
+    count, outputs = len(models.A), models.C.shape[1]
+    sums, coarse = (Quadrature(num, outputs, size=nodes) for num in (nodes, nodes // 2))
     prior = best_prior = np.full(count, 1 / count)
     best, upper = 0.0, np.inf
     cuts: list[np.ndarray] = []
-    while len(cuts) < max_cuts and best < (1 - TOLERANCE) * upper:
-        cuts.append(np.asarray(bayes_gaps(models, jnp.asarray(prior), nodes)))
+    while len(cuts) < max_cuts and best < (1 - tolerance) * upper:
+        cuts.append(np.asarray(bayes_gaps(models, jnp.asarray(prior), sums)))
         if prior @ cuts[-1] > best:
             best, best_prior = float(prior @ cuts[-1]), prior
         prior, upper = _worst_prior(np.asarray(cuts))
-    error = abs(
-        best - float(best_prior @ np.asarray(bayes_gaps(models, jnp.asarray(best_prior), nodes // 2)))
-    )
+    error = abs(best - float(best_prior @ np.asarray(bayes_gaps(models, jnp.asarray(best_prior), coarse))))
     return BeliefBound(max(best - error, 0.0), upper + error, best_prior, num_steps)
 
 
@@ -98,34 +121,30 @@ def num_nodes(measures: Yardstick, *, num_steps: int) -> int:
 def belief_models(measures: Yardstick, num_steps: int) -> Models:
     """The first steps of the members."""
     K, M, L, S_root = (
-        jnp.swapaxes(stack, 0, 1)[:num_steps]
+        jnp.asarray(np.swapaxes(np.asarray(stack)[:, :num_steps], 0, 1))
         for stack in (measures.K, measures.M, measures.L, measures.S_root)
     )
     return Models(measures.A, measures.B, measures.C, K, M, L, S_root)
 
 
 @eqx.filter_jit
-def bayes_gaps(models: Models, prior: Float[Array, " member"], nodes: int) -> Float[Array, " member"]:
+def bayes_gaps(models: Models, prior: Float[Array, " member"], sums: Quadrature) -> Float[Array, " member"]:
     """The gap of every member over the steps of `models`, under the best policy against the prior."""
-    return _gaps_from(0, nodes, models, jnp.log(prior), jnp.zeros_like(models.A[:, 0]))
+    return _gaps_from(0, sums, models, jnp.log(prior), jnp.zeros_like(models.A[:, 0]))
 
 
-def _gaps_from(step: int, nodes: int, models: Models, log_weights: Array, predicted: Array) -> Array:
+def _gaps_from(step: int, sums: Quadrature, models: Models, log_weights: Array, predicted: Array) -> Array:
     """The gap of every member from a belief on."""
-    outputs = models.C.shape[1]
-    points, weights = np.polynomial.hermite_e.hermegauss(nodes)
-    grid = np.stack(np.meshgrid(*[points] * outputs, indexing="ij"), axis=-1).reshape(-1, outputs)
-    mass = np.prod(np.stack(np.meshgrid(*[weights] * outputs, indexing="ij"), axis=-1), axis=-1).ravel()
 
     def at(truth: Array, normal: Array) -> Array:
         y = models.C[truth] @ predicted[truth] + models.S_root[step, truth] @ normal
         gained, xhat = jax.vmap(_correct, in_axes=(0, 0, 0, 0, None))(
             models.C, models.L[step], models.S_root[step], predicted, y
         )
-        return _act(step, nodes, models, jax.nn.log_softmax(log_weights + gained), xhat)[truth]
+        return _act(step, sums, models, jax.nn.log_softmax(log_weights + gained), xhat)[truth]
 
     def of(truth: Array) -> Array:
-        return jnp.asarray(mass / mass.sum()) @ jax.vmap(at, in_axes=(None, 0))(truth, jnp.asarray(grid))
+        return sums.mass @ jax.vmap(at, in_axes=(None, 0))(truth, sums.grid)
 
     return jax.vmap(of)(jnp.arange(len(models.A)))
 
@@ -135,7 +154,7 @@ def _correct(C: Array, L: Array, S_root: Array, predicted: Array, y: Array) -> t
     return log_density, predicted + L @ innovation
 
 
-def _act(step: int, nodes: int, models: Models, log_weights: Array, xhat: Array) -> Array:
+def _act(step: int, sums: Quadrature, models: Models, log_weights: Array, xhat: Array) -> Array:
     """What this step and all after it cost under every member, with the best input."""
     weights = jnp.exp(log_weights)
     M = models.M[step]
@@ -152,7 +171,7 @@ def _act(step: int, nodes: int, models: Models, log_weights: Array, xhat: Array)
 
     def cost(u: Array) -> Array:
         predicted = jnp.einsum("kij,kj->ki", models.A, xhat) + jnp.einsum("kij,j->ki", models.B, u)
-        return now(u) + _gaps_from(step + 1, nodes, models, log_weights, predicted)
+        return now(u) + _gaps_from(step + 1, sums, models, log_weights, predicted)
 
     # Further away the input costs more at once than all later steps cost after the mean.
     later = weights @ (cost(mean) - now(mean))

@@ -12,7 +12,6 @@ distributed. The lower end is computed, not estimated.
 from typing import Any
 
 import equinox as eqx
-import jax
 import numpy as np
 import scipy.special
 from jaxtyping import Float, PRNGKeyArray
@@ -20,6 +19,7 @@ from jaxtyping import Float, PRNGKeyArray
 from lqgap.evaluation import exact_gap, gap
 from lqgap.evaluation.reading import read_horizon, read_systems
 from lqgap.linalg.arguments import read_key, read_probability
+from lqgap.linalg.rows import take
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy
 from lqgap.systems import LQG
 from lqgap.theory.lower_bound import LowerBound, minimax_lower_bound
@@ -84,4 +84,4 @@ def upper_limit(
 
 
 def _exact(policy: AbstractLinearPolicy, systems: LQG, index: int, horizon: int) -> float:
-    return float(exact_gap(policy, jax.tree.map(lambda leaf: leaf[index], systems), horizon=horizon))
+    return float(exact_gap(policy, take(systems, index), horizon=horizon))

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
@@ -25,8 +24,9 @@ from lqgap.evaluation.gap import yardsticks
 from lqgap.evaluation.reading import MAX_HORIZON, read_members
 from lqgap.evaluation.yardstick import Yardstick
 from lqgap.linalg.arguments import read_count
+from lqgap.linalg.rows import take
 from lqgap.systems import LQG
-from lqgap.theory.belief import bayes_gaps, belief_bound, belief_models, is_small
+from lqgap.theory.belief import Quadrature, bayes_gaps, belief_bound, belief_models, is_small
 from lqgap.theory.centre import centre_bound, differ_in_input
 from lqgap.theory.two_point import PairBound, two_point_bound
 
@@ -65,7 +65,7 @@ def minimax_lower_bound(members: Any, *, horizon: Any, kinds: Sequence[str] = KI
     horizon = read_count("horizon", horizon, least=0, most=MAX_HORIZON)
     count = len(systems.A)
     chosen = np.unique(np.linspace(0, count - 1, min(count, MAX_MEMBERS)).round().astype(int))
-    systems = jax.tree.map(lambda leaf: leaf[chosen], systems)
+    systems = take(systems, chosen)
     found = _bounds(systems, yardsticks(systems, horizon=horizon), kinds)
     best = max(found, key=lambda bound: bound.value)
     prior = np.zeros(count)
@@ -109,13 +109,13 @@ def _two_steps_ahead(measures: Yardstick, pairs: Int[np.ndarray, "pair two"]) ->
     """Bayes bounds over two steps, of the pairs whose bounds over one step are the largest."""
 
     def of_pair(pair: Int[np.ndarray, " two"]) -> Yardstick:
-        return jax.tree.map(lambda leaf: leaf[pair], measures)
+        return take(measures, pair)
 
     pairs = np.asarray([pair for pair in pairs if is_small(of_pair(pair), num_steps=2)]).reshape(-1, 2)
     if measures.K.shape[1] < 2 or len(pairs) == 0:
         return []
-    even = jnp.full(2, 0.5)
-    promise = [float(np.mean(bayes_gaps(belief_models(of_pair(pair), 1), even, FEW_NODES))) for pair in pairs]
+    even, sums = jnp.full(2, 0.5), Quadrature(FEW_NODES, measures.C.shape[1])
+    promise = [float(np.mean(bayes_gaps(belief_models(of_pair(pair), 1), even, sums))) for pair in pairs]
     found = []
     for index in np.argsort(promise)[::-1][:NUM_SEARCHED]:
         bound = belief_bound(of_pair(pairs[index]), num_steps=2)

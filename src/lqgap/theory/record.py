@@ -24,6 +24,7 @@ from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.evaluation.reading import MAX_HORIZON
 from lqgap.linalg import quadratic
 from lqgap.linalg.arguments import read_count, read_record
+from lqgap.linalg.rows import take
 from lqgap.simulators.invariants import chunk_size
 from lqgap.systems import LQG, filter_record, solve_finite
 from lqgap.systems.innovation import fill_lost
@@ -154,7 +155,7 @@ def tell_all(
     answers = []
     for start in range(0, total, size):
         rows = np.minimum(np.arange(start, start + size), total - 1)
-        chunk = jax.tree.map(lambda leaf, rows=rows: leaf[rows], systems)
+        chunk = take(systems, rows)
         answers.append(logs.map(lambda part, chunk=chunk: _tell(part, chunk), np.arange(len(logs.y))))
     likelihood, gaps = (np.concatenate(parts, axis=1)[:, :total].T for parts in zip(*answers, strict=True))
     if not np.all(np.isfinite(likelihood)):
