@@ -8,9 +8,10 @@ from rich.table import Table
 
 from lqgap.cli.report import write_report
 from lqgap.cli.session import Progress, open_study, prepare_jax
-from lqgap.experiments.record import Estimate, Record
+from lqgap.experiments.record import Record
 from lqgap.experiments.transfer import transfer
 from lqgap.report.answer import answer
+from lqgap.report.numbers import show_estimate
 
 
 def run_transfer(
@@ -57,11 +58,9 @@ def _gap_table(record: Record) -> Table:
         is_best = gaps.method == record.recommended
         cells = (gaps.box_worst, gaps.grid_worst, gaps.real_worst, gaps.real_mean)
         label = escape(record.method(gaps.method).label)
-        table.add_row(label, *map(_show, cells), style="bold" if is_best else None)
+        table.add_row(
+            label,
+            *(show_estimate(cell) if cell else "-" for cell in cells),
+            style="bold" if is_best else None,
+        )
     return table
-
-
-def _show(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return "-"
-    return f"{estimate.mean:.4g}" + (f" ± {estimate.stderr:.2g}" if estimate.stderr else "")
