@@ -81,6 +81,7 @@ def test_a_model_between_the_members_predicts_what_its_shares_predict(family):
     assert errors[1] < errors[0] / 10
 
 
+@pytest.mark.slow
 def test_the_choice_is_between_the_members_where_that_is_better(family):
     refinement, members, N = refinement_of(family, 3)
     truth = jnp.asarray([0.93, 0.61])

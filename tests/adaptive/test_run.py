@@ -94,6 +94,7 @@ def test_the_constants_of_the_theory_say_that_they_are_vacuous(springs):
     assert theory.constants.num_warmup > 500
 
 
+@pytest.mark.slow
 def test_model_selection_by_a_regression_is_part_of_a_run(springs):
     constants = VTRConstants(psi=60.0, beta=3000.0, length=10, state_bound=50.0, num_warmup=300, sigma_u=2.0)
     options = VTROptions(selection="balanced", C_w=1e-12)

@@ -83,6 +83,7 @@ def test_gains_are_told_as_well_as_promised():
     np.testing.assert_allclose(errors, 0.1, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_the_amplitude_for_gains_is_set_by_the_worst_input_and_scales_with_its_units():
     server = Finite([SERVERS[0]])
     both = probing_for_gains(server, num_steps=100)

@@ -50,6 +50,7 @@ def test_a_plant_with_a_delay_is_realised_exactly_without_its_gain():
     np.testing.assert_allclose(cost, lqgap.solve(plant).J, rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("weighting", ["plain", "canonical"])
 def test_the_error_falls_like_the_root_of_the_length_of_the_record(weighting):
     """The logarithm of an error varies by about 0.3, its mean over 16 records by 0.08.

@@ -9,6 +9,7 @@ from lqgap.linalg.arguments import (
     read_array,
     read_count,
     read_covariance,
+    read_keys,
     read_positive,
     read_probability,
     read_record,
@@ -94,3 +95,12 @@ def test_a_probability_lies_between_zero_and_one(value):
     assert read_probability("delta", np.float32(0.25)) == 0.25
     with pytest.raises(InvalidArgumentError, match="delta is"):
         read_probability("delta", value)
+
+
+def test_keys_are_an_array_or_a_list_of_them():
+    keys = jax.random.split(jax.random.key(0), 3)
+    assert read_keys(keys) is keys
+    assert jnp.all(read_keys([keys[0], keys[1], keys[2]]) == keys)
+    for wrong in (keys[0], [], [1], keys[:0], 3):
+        with pytest.raises(InvalidArgumentError, match=r"^keys? is"):
+            read_keys(wrong)

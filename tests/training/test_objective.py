@@ -2,6 +2,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from random_systems import random_plant
 
 import lqgap as lg
@@ -42,6 +43,7 @@ def test_a_mixture_has_the_mean_of_its_components_gaps():
     np.testing.assert_allclose(objective.gaps(mixture, key, 1), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_derivative_is_that_of_differences_when_nothing_fades_or_is_shortened(monkeypatch):
     monkeypatch.setattr("lqgap.training.objective.TAIL", 1e9)
     bank = ModelBank(SYSTEMS, horizon=8)

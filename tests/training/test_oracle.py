@@ -68,6 +68,7 @@ def test_randomisation_with_all_weight_on_one_member_is_that_members_controller(
     assert after < best + 0.02 * (before - best)
 
 
+@pytest.mark.slow
 def test_a_training_that_was_stopped_goes_on_with_the_same_result(tmp_path):
     bank = ModelBank(GOLDEN_PAIR.systems, horizon=12)
 

@@ -11,7 +11,7 @@ horizon, except for the trace.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import equinox as eqx
@@ -70,7 +70,7 @@ def run_many(
     plants: Any,
     *,
     horizon: Any = None,
-    keys: Iterable[PRNGKeyArray] | PRNGKeyArray,
+    keys: Any,
     truth: Any = None,
     num_points: Any = 1_000,
 ) -> list[Trace]:
@@ -78,6 +78,7 @@ def run_many(
 
     Args:
         plants: one plant for all runs, or a batch with one for each.
+        keys: an array of keys, as `jax.random.split` makes, or a list.
         truth: as in `run`, for all runs or a row for each.
     """
     if not isinstance(algorithm, LQGVTR):

@@ -93,17 +93,6 @@ def needs_look(statistics: Statistics, growth: Float[Array, ""]) -> Bool[Array, 
     return is_full | (statistics.budget - growth <= 0)
 
 
-def add_sample(
-    statistics: Statistics, f: Float[Array, " member"], target: Float[Array, ""], *, psi: Float[Array, ""]
-) -> tuple[Statistics, Bool[Array, ""]]:
-    """The statistics with one sample more, of weight one, and whether the score has reached one."""
-    weight = jnp.ones_like(target)
-    raises = growth(statistics, f, psi=psi, weight=weight)
-    is_due = needs_look(statistics, raises)
-    statistics = let_wait(statistics, f, target, growth=raises, weight=weight, is_there=jnp.asarray(True))
-    return look_if(is_due, statistics, psi=psi)
-
-
 def let_wait(
     statistics: Statistics,
     f: Float[Array, " member"],
