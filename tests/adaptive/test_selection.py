@@ -11,6 +11,7 @@ from lqgap.identification import select_models
 from lqgap.simulators import Finite
 
 
+@pytest.mark.slow
 def test_sets_that_look_at_a_whole_record_are_taken_by_hand():
     plants, num_warmup = random_class(3, count=6), 40
     constants = VTRConstants(**CONSTANTS, num_warmup=num_warmup, sigma_u=2.0, delta=0.2)

@@ -56,6 +56,7 @@ def test_the_chosen_amplitude_refutes_the_hardest_other():
     assert share_refuted(probing.sigma_u / 2) < 0.5
 
 
+@pytest.mark.slow
 def test_where_inputs_do_little_the_amplitude_is_large():
     """A unit input moves a web server by a thousandth of its noise."""
     assert choose_probing(SERVERS, num_steps=1000).sigma_u > 100

@@ -67,6 +67,7 @@ def test_the_error_falls_like_the_root_of_the_length_of_the_record(weighting):
     assert abs(slope + 0.5) < 0.1
 
 
+@pytest.mark.slow
 def test_weighing_by_the_data_beats_plain_factoring():
     """On the gain's parameters of an airliner; the mean over 8 records, with more lags than needed."""
     exact = exact_of(FLIGHT, length=24)

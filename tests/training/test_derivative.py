@@ -51,6 +51,7 @@ def test_the_smoothed_derivative_is_the_pathwise_one_where_all_is_smooth(monkeyp
     assert np.max(np.abs(exact) / stderr) > 4  # there is something to see
 
 
+@pytest.mark.slow
 def test_a_choice_without_a_pathwise_derivative_has_a_smoothed_one():
     """A bank that takes the likeliest member: along a rollout the prior moves nothing, but it matters."""
     bank = ModelBank(SYSTEMS, horizon=8, mode="map")

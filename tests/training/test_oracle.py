@@ -57,6 +57,7 @@ def test_every_trainable_policy_gets_no_worse(policy):
     assert result.history[-1]["best"] <= result.history[0]["best"]
 
 
+@pytest.mark.slow
 def test_randomisation_with_all_weight_on_one_member_is_that_members_controller():
     pair = lg.simulators.Finite([build(0.9, 1.0), build(0.9, 0.4)])
     start, truth = Stationary(pair[0]), pair[1]
@@ -113,6 +114,7 @@ def test_the_class_of_a_family_grows_by_the_members_that_are_worse():
     assert elsewhere.worst < 1.15 * result.worst_gap + 4 * elsewhere.worst_stderr
 
 
+@pytest.mark.slow
 def test_a_density_weighs_the_members_drawn_from_a_family():
     family = lg.simulators.ParameterBox(build, {"pole": (0.5, 0.95), "gain": (0.5, 2.0)})
     options = TrainingOptions(steps=2, validate_every=2, receipt_rollouts=8)
