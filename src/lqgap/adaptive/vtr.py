@@ -209,11 +209,10 @@ class LQGVTR(eqx.Module):
         constants, now = self.constants, memory.time
         is_lost = jnp.any(jnp.isnan(y))
         evidence = observe(self.filters, memory.evidence, y, u_last, slack=constants.slack)
-        is_there = memory.has_sample & ~is_lost
-        statistics, is_due = memory.statistics, jnp.asarray(False)
-        looks = is_there & needs_look(statistics, memory.growth)
+        is_there, is_due = memory.has_sample & ~is_lost, jnp.asarray(False)
+        looks = is_there & needs_look(memory.statistics, memory.growth)
         sample = {"growth": memory.growth, "weight": memory.weight, "is_there": is_there}
-        statistics = let_wait(statistics, memory.predictions, memory.target(y), **sample)
+        statistics = let_wait(memory.statistics, memory.predictions, memory.target(y), **sample)
         if not is_light:
             statistics, is_due = look_if(looks, statistics, psi=constants.psi)
         memory = eqx.tree_at(

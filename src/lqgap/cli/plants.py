@@ -25,7 +25,7 @@ def print_plants(name: str | None, *, as_json: bool) -> None:
         raise InvalidArgumentError(f"there is no family {name!r}{hint} (`lqgap plants` lists them)")
     records = [_summarize(each) for each in catalogue()] if name is None else [_describe(name)]
     if as_json:
-        print(json.dumps(records if name is None else records[0], indent=2))  # noqa: T201
+        print(json.dumps(records if name is None else records[0], indent=2))
     elif name is None:
         _print_list(records)
     else:

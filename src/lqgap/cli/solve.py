@@ -24,7 +24,7 @@ def print_optimum(path: Path | None, *, horizon: int, as_json: bool) -> None:
     plant = read_plant(path) if path else mass_on_a_spring()
     optimum, finite = solve(plant), solve_finite(plant, horizon=horizon)
     if as_json:
-        print(json.dumps(_as_record(optimum, finite, horizon=horizon), indent=2))  # noqa: T201
+        print(json.dumps(_as_record(optimum, finite, horizon=horizon), indent=2))
     else:
         title = path.name if path else "mass on a spring, position measured every 0.3 s"
         _print_tables(title, plant, optimum, finite)

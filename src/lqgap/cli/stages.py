@@ -140,7 +140,7 @@ def _print(rows: list[dict[str, Any]], title: str, as_json: bool) -> None:
     if as_json:
         from lqgap.simulators.report import finite_or_text
 
-        print(json.dumps(finite_or_text(rows), indent=2))  # noqa: T201
+        print(json.dumps(finite_or_text(rows), indent=2))
         return
     table = Table(title=escape(title), title_justify="left")
     for name in rows[0]:

@@ -59,7 +59,7 @@ def run_sweep(
     if as_json:
         from lqgap.simulators.report import finite_or_text
 
-        print(json.dumps(finite_or_text([asdict(row) for row in rows]), indent=1))  # noqa: T201
+        print(json.dumps(finite_or_text([asdict(row) for row in rows]), indent=1))
     else:
         Console().print(_table(rows))
 

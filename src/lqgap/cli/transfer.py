@@ -30,10 +30,10 @@ def run_transfer(
     record = transfer(study, source, folder, trust=trust, progress=progress)
     page, *_ = write_report(folder, figures=figures)
     if as_json:
-        print(record.model_dump_json(indent=1))  # noqa: T201
+        print(record.model_dump_json(indent=1))
     else:
         print_record(record, folder)
-        print(f"Report: {page}")  # noqa: T201
+        print(f"Report: {page}")
 
 
 def print_record(record: Record, folder: Path) -> None:

@@ -70,7 +70,7 @@ def _measured(record: Record, gaps: MethodGaps) -> list[Fact]:
     ]
     if gaps.box_worst is not None:
         places = ", ".join(f"{name} {show(value)}" for name, value in (gaps.box_worst_at or {}).items())
-        remark = f"at {places}" if places else "by a search over all parameters"
+        remark = f"at {places}" if places else "of all plants that were tried"
         facts.append(Fact("Worst found in the ranges", show_estimate(gaps.box_worst), remark))
     return facts
 
