@@ -3,7 +3,7 @@
 import pathlib
 
 import lqgap
-from lqgap.simulators import Report, check_assumptions
+from lqgap.simulators import Audit, check_assumptions
 from lqgap.simulators.plants import catalogue
 
 PAGE = pathlib.Path(__file__).parent / "assumptions.md"
@@ -30,7 +30,7 @@ def main() -> None:
     print(PAGE.read_text())
 
 
-def _row(name: str, report: Report) -> str:
+def _row(name: str, report: Audit) -> str:
     constants = report.constants
     failures = [f"{check.statement}: {check.remedy}" for check in report.checks if not check.repaired]
     repairs = [check.remedy for check in report.checks if check.repaired and not check.as_printed]

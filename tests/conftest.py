@@ -1,12 +1,12 @@
 """Settings and fixtures of all tests."""
 
-import json
 import pathlib
 
 import hypothesis
 import jax
 import jaxtyping
 import pytest
+from golden import GOLDEN
 
 import lqgap
 
@@ -18,8 +18,6 @@ jax.config.update("jax_compilation_cache_dir", str(pathlib.Path(__file__).parent
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("repeatable")
-
-GOLDEN = json.loads((pathlib.Path(__file__).parent / "golden" / "lqg.json").read_text())
 
 
 @pytest.fixture(params=[0, 1, 2])

@@ -166,12 +166,12 @@ def speed() -> str:
         many = family.grid(side)
         many = many if side == 10 else many.subset(np.arange(1000))
         steps = {}
-        for num_waiting in (64, 0):
-            algorithm = LQGVTR(many, horizon=horizon, options=VTROptions(num_waiting=num_waiting))
+        for buffer_size in (64, 0):
+            algorithm = LQGVTR(many, horizon=horizon, options=VTROptions(buffer_size=buffer_size))
             took = [
                 adapt(algorithm, many[len(many) // 2], key=jax.random.key(0)).seconds[-1] for _ in range(3)
             ]
-            steps[num_waiting] = (horizon + 1) / min(took)
+            steps[buffer_size] = (horizon + 1) / min(took)
         rows.append([f"lazy against eager, {len(many)} members", f"{steps[64] / steps[0]:.1f}x", wanted])
         rows.append(
             [f"steps a second, {len(many)} members", f"{steps[64]:.0f}", "1000" if side == 32 else ""]

@@ -11,7 +11,7 @@ import lqgap as lg
 from benchmarks.timing import seconds, table
 from lqgap.evaluation.rollout import draw_noise
 from lqgap.interop import LQGEnv
-from lqgap.policies import FiniteHorizon, LinearDynamic, ModelBank, Stationary
+from lqgap.policies import FiniteHorizonLQG, LinearDynamic, ModelBank, StationaryLQG
 
 HORIZON = 200
 SIZES = (1024, 2048, 4096, 8192)
@@ -24,7 +24,7 @@ def run() -> str:
 
 def speed() -> str:
     plant = lg.plants.mass_spring_damper().nominal()
-    matrices = Stationary(plant).at(0)
+    matrices = StationaryLQG(plant).at(0)
     policy = LinearDynamic(matrices.Ac, matrices.Bc, matrices.Cc, matrices.Dc)  # as in the NumPy loop
 
     def cost(key, precision):
@@ -82,7 +82,7 @@ def variance() -> str:
         "thermal_zones",
     ):
         plant = getattr(lg.plants, name)().nominal()
-        near = Stationary(
+        near = StationaryLQG(
             lg.LQG(
                 plant.A * 0.98,
                 plant.B * 0.9,
@@ -95,7 +95,7 @@ def variance() -> str:
             )
         )
         keys = jax.random.split(jax.random.key(0), 4096)
-        best = FiniteHorizon(plant, HORIZON)
+        best = FiniteHorizonLQG(plant, HORIZON)
 
         def totals(key, near=near, best=best, plant=plant):
             costs = [jnp.sum(lg.rollout(p, plant, horizon=HORIZON, key=key).cost) for p in (near, best)]
@@ -128,11 +128,11 @@ def variance() -> str:
 
 def control() -> str:
     members = lg.plants.mass_spring_damper().grid(5)
-    matrices = Stationary(members[0]).at(0)
+    matrices = StationaryLQG(members[0]).at(0)
     rows = []
     for name, policy, wanted in (
         ("LinearDynamic", LinearDynamic(matrices.Ac, matrices.Bc, matrices.Cc, matrices.Dc), "60 us"),
-        ("Stationary", Stationary(members[0]), "60 us"),
+        ("StationaryLQG", StationaryLQG(members[0]), "60 us"),
         ("ModelBank of 25", ModelBank(members.systems), "150 us"),
     ):
         controller = lg.Controller(policy)
@@ -149,7 +149,7 @@ def control() -> str:
 
 def numpy_rollouts(plant: lg.LQG, rng: np.random.Generator, count: int) -> np.ndarray:
     """What one would write in NumPy: all rollouts side by side, step by step."""
-    controller = Stationary(plant).at(0)
+    controller = StationaryLQG(plant).at(0)
     A, B, C, Q, R = (np.asarray(getattr(plant, name)) for name in ("A", "B", "C", "Q", "R"))
     Ac, Bc, Cc, Dc = (np.asarray(getattr(controller, name)) for name in ("Ac", "Bc", "Cc", "Dc"))
     x, xi, total = rng.standard_normal((count, len(A))), np.zeros((count, len(Ac))), np.zeros(count)
@@ -164,7 +164,7 @@ def numpy_rollouts(plant: lg.LQG, rng: np.random.Generator, count: int) -> np.nd
 
 def gymnasium_step(plant: lg.LQG, *, num_envs: int = 16, steps: int = 200) -> float:
     """The time of one step of one environment, with the same controller beside it."""
-    controller = Stationary(plant).at(0)
+    controller = StationaryLQG(plant).at(0)
     Ac, Bc, Cc, Dc = (np.asarray(getattr(controller, name)) for name in ("Ac", "Bc", "Cc", "Dc"))
     environments = gymnasium.vector.SyncVectorEnv(
         [lambda: LQGEnv(plant, horizon=HORIZON) for _ in range(num_envs)]

@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 import lqgap
 from lqgap.interop import LQGEnv, Predictor
-from lqgap.policies import Stationary
+from lqgap.policies import StationaryLQG
 
 HORIZON = 50
 NUM_ENVIRONMENTS = 8
@@ -50,7 +50,7 @@ def environments() -> dict[str, gymnasium.Env]:
 def evaluate() -> None:
     """The optimal controller of a plant, in stable-baselines3's own evaluation."""
     plant = lqgap.plants.mass_spring_damper().nominal()
-    policy = Stationary(plant)
+    policy = StationaryLQG(plant)
     makers = [lambda: Monitor(LQGEnv(plant, horizon=HORIZON)) for _ in range(NUM_ENVIRONMENTS)]
     envs = DummyVecEnv(makers)
     envs.seed(0)

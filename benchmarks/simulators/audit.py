@@ -12,8 +12,8 @@ import numpy as np
 from benchmarks.timing import seconds, table
 from lqgap import LQG
 from lqgap.simulators import Ball, check_assumptions
-from lqgap.simulators.contraction import _inequality, find_contraction
-from lqgap.simulators.measures import measure_members
+from lqgap.simulators.audit.contraction import _inequality, find_contraction
+from lqgap.simulators.audit.measures import measure_members
 
 NUM_MEMBERS = 10_000
 NUM_IN_ONE = 1_000

@@ -7,14 +7,14 @@ import numpy as np
 
 import lqgap as lg
 from benchmarks.timing import table
-from lqgap.evaluation.gap import yardsticks
-from lqgap.policies import FiniteHorizon, ModelBank
-from lqgap.theory.belief import belief_bound
-from lqgap.theory.centre import centre_bound
-from lqgap.theory.deployment import certify_deployments
-from lqgap.theory.lower_bound import minimax_lower_bound
-from lqgap.theory.overactuated import nominal_plant, overactuated_class
-from lqgap.theory.record import read_logs, settling_time, tell
+from lqgap.evaluation.gap import references_of
+from lqgap.policies import FiniteHorizonLQG, ModelBank
+from lqgap.theory.certificates.deployment import certify_deployments
+from lqgap.theory.certificates.replay import read_logs, replay, settling_time
+from lqgap.theory.lower_bounds.belief import belief_bound
+from lqgap.theory.lower_bounds.input_pair import input_pair_bound
+from lqgap.theory.lower_bounds.minimax import minimax_lower_bound
+from lqgap.theory.lower_bounds.overactuated import nominal_plant, overactuated_class
 
 HORIZONS = (100, 400, 1600)
 PAIR = np.array([[0, 1]])
@@ -33,7 +33,7 @@ def exact() -> str:
     rows = []
     for horizon in (1, 2):
         start = time.perf_counter()
-        bound = belief_bound(yardsticks(systems, horizon=horizon), num_steps=horizon)
+        bound = belief_bound(references_of(systems, horizon=horizon), num_steps=horizon)
         seconds = time.perf_counter() - start
         all_kinds = minimax_lower_bound(systems, horizon=horizon)
         rows.append(
@@ -47,7 +47,7 @@ def exact() -> str:
             ]
         )
     note = "Two plants with gains 1 and -0.7: exact by dynamic programming, the other bounds in parts of it."
-    header = ["H", "exact minimax gap", "worst prior", "two-point", "centre", "time with compilation"]
+    header = ["H", "exact minimax gap", "worst prior", "two-point", "input-only", "time with compilation"]
     return table("Theory: exact minimax", note, header, rows)
 
 
@@ -56,8 +56,8 @@ def overactuated() -> str:
     for c in (0.3, 0.5):
         for horizon in HORIZONS:
             members = overactuated_class(horizon=horizon, c=c)
-            bound = float(centre_bound(yardsticks(members.systems, horizon=horizon), PAIR).value[0])
-            nominal = FiniteHorizon(nominal_plant(), horizon)
+            bound = float(input_pair_bound(references_of(members.systems, horizon=horizon), PAIR).value[0])
+            nominal = FiniteHorizonLQG(nominal_plant(), horizon)
             gaps = {"nominal": max(float(lg.exact_gap(nominal, plant, horizon=horizon)) for plant in members)}
             if c == 0.5:
                 for mode in ("mixture", "map", "thompson"):
@@ -81,7 +81,7 @@ def overactuated() -> str:
     slope = np.polyfit(np.log(HORIZONS), np.log([best[0.5, horizon] for horizon in HORIZONS]), 1)[0]
     printed = [
         max(
-            float(lg.exact_gap(FiniteHorizon(nominal_plant(), horizon), plant, horizon=horizon))
+            float(lg.exact_gap(FiniteHorizonLQG(nominal_plant(), horizon), plant, horizon=horizon))
             for plant in overactuated_class(horizon=horizon, radius="printed")
         )
         for horizon in (HORIZONS[0], HORIZONS[-1])
@@ -146,8 +146,8 @@ def realised(systems: lg.LQG, y: np.ndarray, u: np.ndarray) -> np.ndarray:
     horizon = y.shape[1] - 1
     window = settling_time(systems, horizon=horizon)
     logs = read_logs(y, u, systems, horizon=None)
-    story = jax.jit(jax.vmap(lambda plant, y, u: tell(plant, y, u, horizon=horizon, window=window).gap))
-    return np.asarray(story(systems, logs.y, logs.u))
+    replayed = jax.jit(jax.vmap(lambda plant, y, u: replay(plant, y, u, horizon=horizon, window=window).gap))
+    return np.asarray(replayed(systems, logs.y, logs.u))
 
 
 if __name__ == "__main__":

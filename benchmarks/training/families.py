@@ -5,7 +5,7 @@ import numpy as np
 
 import lqgap as lg
 from benchmarks.timing import table
-from lqgap.policies import AbstractPolicy, ModelBank, RandomProbe, Stationary
+from lqgap.policies import AbstractPolicy, ModelBank, RandomProbe, StationaryLQG
 from lqgap.simulators import Finite
 
 HORIZON = 200
@@ -58,7 +58,7 @@ def worst_gaps(members: Finite) -> dict[str, tuple[float, float]]:
     policies["randomised bank"] = lg.train_randomized(bank, members, horizon=HORIZON, key=key).policy
     policies["robust bank"] = lg.train_robust(bank, members, horizon=HORIZON, key=key).policy
     nominal = min(
-        max(float(lg.exact_gap(Stationary(centre), plant, horizon=HORIZON)) for plant in members)
+        max(float(lg.exact_gap(StationaryLQG(centre), plant, horizon=HORIZON)) for plant in members)
         for centre in members
     )
     gaps = {"nominal": (nominal, 0.0)}

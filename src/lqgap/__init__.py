@@ -37,7 +37,6 @@ if TYPE_CHECKING:
         exact_average_cost,
         exact_cost,
         exact_gap,
-        find_stabilizer,
         gap,
         plan_memory,
         regret,
@@ -56,7 +55,7 @@ if TYPE_CHECKING:
         value_target,
     )
     from lqgap.theory import certify, certify_deployment, minimax_lower_bound
-    from lqgap.training import train_randomized, train_robust
+    from lqgap.training import find_stabilizer, train_randomized, train_robust
 
 _LAZY = {
     "evaluation": "lqgap.evaluation",
@@ -78,7 +77,7 @@ _LAZY = {
     "exact_average_cost": "lqgap.evaluation",
     "exact_cost": "lqgap.evaluation",
     "exact_gap": "lqgap.evaluation",
-    "find_stabilizer": "lqgap.evaluation",
+    "find_stabilizer": "lqgap.training",
     "gap": "lqgap.evaluation",
     "plan_memory": "lqgap.evaluation",
     "regret": "lqgap.evaluation",

@@ -2,8 +2,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lqgap.adaptive.memory import RUNNING, Choice, Info
 from lqgap.adaptive.trace import Account, Step
+from lqgap.adaptive.vtr.state import RUNNING, Choice, Info
 
 
 def block(length, *, switch_at=(), clip_at=None):

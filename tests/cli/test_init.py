@@ -4,7 +4,7 @@ import pytest
 
 from lqgap.cli.init import write_example
 from lqgap.errors import InvalidArgumentError
-from lqgap.experiments.reading import default_study, read_study
+from lqgap.experiments.parsing import default_study, read_study
 
 
 def test_the_example_is_the_default_study_and_nothing_is_overwritten(tmp_path):

@@ -7,7 +7,7 @@ from random_systems import directional_difference, random_plant
 
 import lqgap as lg
 from lqgap.evaluation import closed_loop_radius
-from lqgap.policies import ClippedHistory, FiniteHorizon, LinearDynamic, ModelBank, Stationary, Zero
+from lqgap.policies import ClippedHistory, FiniteHorizonLQG, LinearDynamic, ModelBank, StationaryLQG, Zero
 
 METHODS = ["forward", "backward", "doubling"]
 
@@ -37,13 +37,15 @@ def test_golden_costs_gaps_and_average_costs(golden, golden_plant):
 def test_the_optimal_controllers_cost_what_the_optimum_says(seed):
     plant = random_plant(seed)
     finite = lg.solve_finite(plant, horizon=12)
-    best = FiniteHorizon(plant, 12)
+    best = FiniteHorizonLQG(plant, 12)
     for method in ("forward", "backward"):
         np.testing.assert_allclose(
             lg.exact_cost(best, plant, horizon=12, method=method), finite.value, rtol=1e-11
         )
     np.testing.assert_allclose(lg.exact_gap(best, plant, horizon=12), 0, atol=1e-14)
-    np.testing.assert_allclose(lg.exact_average_cost(Stationary(plant), plant), lg.solve(plant).J, rtol=1e-10)
+    np.testing.assert_allclose(
+        lg.exact_average_cost(StationaryLQG(plant), plant), lg.solve(plant).J, rtol=1e-10
+    )
 
 
 def test_the_gap_is_the_difference_of_costs_also_where_the_loop_is_unstable(seed):
@@ -66,7 +68,7 @@ def test_an_unstable_mode_that_nothing_excites_costs_nothing():
 
 def test_a_small_gap_keeps_its_digits():
     plant = random_plant(0)
-    best = FiniteHorizon(plant, 12)
+    best = FiniteHorizonLQG(plant, 12)
 
     def gap_at(change):
         return lg.exact_gap(eqx.tree_at(lambda p: p.K, best, best.K * (1 + change)), plant, horizon=12)
@@ -161,8 +163,8 @@ def test_what_has_no_exact_cost_is_refused_with_advice():
     with pytest.raises(lg.InvalidArgumentError, match="not linear"):
         lg.exact_cost(ModelBank(lg.stack([plant])), plant, horizon=3)
     with pytest.raises(lg.InvalidArgumentError, match="without a horizon"):
-        lg.exact_average_cost(FiniteHorizon(plant, 3), plant)
+        lg.exact_average_cost(FiniteHorizonLQG(plant, 3), plant)
     with pytest.raises(lg.InvalidArgumentError, match="changes with time"):
-        lg.exact_cost(FiniteHorizon(plant, 3), plant, horizon=3, method="doubling")
+        lg.exact_cost(FiniteHorizonLQG(plant, 3), plant, horizon=3, method="doubling")
     with pytest.raises(lg.InvalidArgumentError, match="method is 'guess'"):
-        lg.exact_cost(Stationary(plant), plant, horizon=3, method="guess")
+        lg.exact_cost(StationaryLQG(plant), plant, horizon=3, method="guess")

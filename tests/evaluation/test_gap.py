@@ -7,7 +7,7 @@ import pytest
 from random_systems import random_plant
 
 import lqgap as lg
-from lqgap.policies import FiniteHorizon, LinearDynamic, ModelBank, RandomProbe, Stationary, Zero
+from lqgap.policies import FiniteHorizonLQG, LinearDynamic, ModelBank, RandomProbe, StationaryLQG, Zero
 
 KEY = jax.random.key(0)
 SIGN = lg.plants.unknown_sign().grid(2).subset([1, 0])  # b = +1 first: ties of the likelihood go to it
@@ -42,14 +42,14 @@ PLANTS = [
 def test_the_identity_agrees_with_brute_force_differences_of_costs(family):
     plant = getattr(lg.plants, family)().nominal()
     horizon, rollouts = 30, 4000
-    policy = RandomProbe(3, Stationary(plant), scale=0.5)
+    policy = RandomProbe(3, StationaryLQG(plant), scale=0.5)
     estimate = lg.gap(policy, plant, horizon=horizon, key=KEY, num_rollouts=rollouts)
     keys = jax.random.split(jax.random.key(1), rollouts)
     cost = jax.jit(
         jax.vmap(
             lambda key: (
                 jnp.sum(lg.rollout(policy, plant, horizon=horizon, key=key).cost)
-                - jnp.sum(lg.rollout(FiniteHorizon(plant, horizon), plant, horizon=horizon, key=key).cost)
+                - jnp.sum(lg.rollout(FiniteHorizonLQG(plant, horizon), plant, horizon=horizon, key=key).cost)
             )
         )
     )(keys)
@@ -131,7 +131,7 @@ def test_noise_is_common_to_policies():
 
 def test_noise_is_independent_of_how_many_run_at_a_time(monkeypatch):
     plant = random_plant(0)
-    policy = Stationary(plant)
+    policy = StationaryLQG(plant)
     whole = lg.gap(policy, plant, horizon=10, key=KEY, num_rollouts=50)
     monkeypatch.setattr(sys.modules["lqgap.evaluation.gap"], "PAIRS_AT_A_TIME", 16)
     parts = lg.gap(policy, plant, horizon=10, key=KEY, num_rollouts=50)
@@ -152,7 +152,7 @@ def test_it_goes_on_until_the_standard_error_is_small(monkeypatch):
 
 def test_saturation_is_part_of_the_policy():
     plant = random_plant(0)
-    best = FiniteHorizon(plant, 10)
+    best = FiniteHorizonLQG(plant, 10)
     free = lg.gap(best, plant, horizon=10, key=KEY, num_rollouts=50)
     bound = lg.gap(best, plant, horizon=10, key=KEY, num_rollouts=50, limits=(-1e-3, 1e-3))
     zero = lg.gap(Zero(num_inputs=2, num_outputs=2), plant, horizon=10, key=KEY, num_rollouts=50)
@@ -204,9 +204,9 @@ def test_blocks_are_traced_once_for_all_keys_policies_and_parts():
 def test_bad_arguments_are_named():
     plant = random_plant(0)
     with pytest.raises(lg.InvalidArgumentError, match="num_rollouts"):
-        lg.gap(Stationary(plant), plant, horizon=3, key=KEY, num_rollouts=1)
+        lg.gap(StationaryLQG(plant), plant, horizon=3, key=KEY, num_rollouts=1)
     with pytest.raises(lg.InvalidArgumentError, match="target_stderr"):
-        lg.gap(Stationary(plant), plant, horizon=3, key=KEY, target_stderr=0)
+        lg.gap(StationaryLQG(plant), plant, horizon=3, key=KEY, target_stderr=0)
     unseen = lg.LQG([[2.0]], [[1.0]], [[0.0]])
     with pytest.raises(lg.NotConvergedError, match="member 0"):
         lg.gap(Zero(num_inputs=1, num_outputs=1), unseen, horizon=2000, key=KEY)

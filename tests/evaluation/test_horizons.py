@@ -4,7 +4,7 @@ import pytest
 
 import lqgap as lg
 from lqgap.evaluation import gap_by_horizon, replan
-from lqgap.policies import Committed, ModelBank, RandomProbe, Stationary, Zero
+from lqgap.policies import Committed, ModelBank, RandomProbe, StationaryLQG, Zero
 
 MEMBERS = lg.simulators.Finite(
     [lg.LQG([[0.9, 0.2], [0.0, 0.7]], [[0.0], [b]], [[1.0, 0.0]]) for b in (0.6, 1.4)]
@@ -16,7 +16,7 @@ def policies(horizon):
     bank = ModelBank(MEMBERS.systems, horizon=horizon)
     return {
         "zero": Zero(num_inputs=1, num_outputs=1),
-        "stationary": Stationary(MEMBERS[0]),
+        "stationary": StationaryLQG(MEMBERS[0]),
         "bank": bank,
         "probe": RandomProbe(2, Committed(bank, 2)),
     }
@@ -39,7 +39,7 @@ def test_every_horizon_has_the_gap_that_it_has_alone(name):
 
 
 def test_linear_policies_have_the_exact_gap_at_every_horizon():
-    policy = Stationary(MEMBERS[0])
+    policy = StationaryLQG(MEMBERS[0])
     estimates = gap_by_horizon(policy, MEMBERS, horizons=HORIZONS, key=jax.random.key(0), num_rollouts=4000)
     for horizon, estimate in zip(HORIZONS, estimates, strict=True):
         exact = float(lg.exact_gap(policy, MEMBERS[1], horizon=horizon))

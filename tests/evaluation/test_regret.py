@@ -3,7 +3,7 @@ import numpy as np
 from random_systems import random_plant
 
 import lqgap as lg
-from lqgap.policies import LinearDynamic, RandomProbe, Stationary
+from lqgap.policies import LinearDynamic, RandomProbe, StationaryLQG
 
 KEY = jax.random.key(0)
 
@@ -24,7 +24,7 @@ def test_from_the_steady_state_there_is_no_transient():
     steady = lg.LQG(
         plant.A, plant.B, plant.C, Q=plant.Q, R=plant.R, W=plant.W, V=plant.V, S0=lg.solve(plant).Sigma
     )
-    estimate = lg.regret(Stationary(plant), steady, horizon=10, key=KEY, num_rollouts=10)
+    estimate = lg.regret(StationaryLQG(plant), steady, horizon=10, key=KEY, num_rollouts=10)
     np.testing.assert_allclose(estimate.transient, 0, atol=1e-9)
     np.testing.assert_allclose(estimate.per_step, 0, atol=1e-18)
 
@@ -37,7 +37,7 @@ def test_a_diverging_loop_has_an_infinite_regret():
 
 def test_costs_by_brute_force_give_the_same_regret():
     plant = lg.plants.unknown_sign().grid(2)[0]
-    policy = RandomProbe(3, Stationary(plant))
+    policy = RandomProbe(3, StationaryLQG(plant))
     estimate = lg.regret(policy, plant, horizon=20, key=KEY, num_rollouts=2000)
     costs = jax.vmap(lambda key: lg.rollout(policy, plant, horizon=20, key=key).cost.sum())(
         jax.random.split(jax.random.key(1), 4000)

@@ -7,13 +7,13 @@ from random_systems import random_plant
 import lqgap as lg
 from lqgap.evaluation.rollout import draw_noise
 from lqgap.linalg import sqrt_psd
-from lqgap.policies import RandomProbe, Stationary, Zero
+from lqgap.policies import RandomProbe, StationaryLQG, Zero
 
 
 def test_a_trajectory_obeys_the_plants_equations(seed):
     plant = random_plant(seed)
     key = jax.random.key(seed)
-    run = lg.rollout(Stationary(plant), plant, horizon=30, key=key)
+    run = lg.rollout(StationaryLQG(plant), plant, horizon=30, key=key)
     noise = draw_noise(plant, jax.random.split(key)[0], num_steps=31)
     x0, w, z = (
         noise[0, :3] @ sqrt_psd(plant.S0),
@@ -46,7 +46,7 @@ def test_the_noise_is_the_same_for_all_policies():
     key = jax.random.key(0)
     runs = [
         lg.rollout(policy, plant, horizon=5, key=key)
-        for policy in (Zero(num_inputs=2, num_outputs=2), RandomProbe(9, Stationary(plant)))
+        for policy in (Zero(num_inputs=2, num_outputs=2), RandomProbe(9, StationaryLQG(plant)))
     ]
     noise = [run.x[1:] - (run.x @ plant.A.T + run.u @ plant.B.T)[:-1] for run in runs]
     np.testing.assert_allclose(noise[0], noise[1], atol=1e-12)
@@ -54,22 +54,22 @@ def test_the_noise_is_the_same_for_all_policies():
 
 def test_the_plant_receives_inputs_within_limits_and_the_filter_knows():
     plant = random_plant(0)
-    run = lg.rollout(Stationary(plant), plant, horizon=40, key=jax.random.key(0), limits=(-0.05, 0.05))
+    run = lg.rollout(StationaryLQG(plant), plant, horizon=40, key=jax.random.key(0), limits=(-0.05, 0.05))
     assert np.max(np.abs(run.u)) == 0.05
-    controller = lg.Controller(Stationary(plant), limits=(-0.05, 0.05))
+    controller = lg.Controller(StationaryLQG(plant), limits=(-0.05, 0.05))
     np.testing.assert_allclose([controller(y) for y in run.y], run.u, atol=1e-12)
 
 
 def test_single_precision_is_an_option():
     plant = random_plant(0)
-    run = lg.rollout(Stationary(plant), plant, horizon=5, key=jax.random.key(0), precision="float32")
+    run = lg.rollout(StationaryLQG(plant), plant, horizon=5, key=jax.random.key(0), precision="float32")
     assert run.x.dtype == run.u.dtype == run.cost.dtype == jnp.float32
 
 
 def test_many_rollouts_are_a_map_over_keys():
     plant = random_plant(0)
     keys = jax.random.split(jax.random.key(0), 3)
-    policy = Stationary(plant)
+    policy = StationaryLQG(plant)
     many = jax.vmap(lambda key: lg.rollout(policy, plant, horizon=4, key=key))(keys)
     one = lg.rollout(policy, plant, horizon=4, key=keys[1])
     np.testing.assert_allclose(many.x[1], one.x, atol=1e-12)
@@ -79,6 +79,6 @@ def test_many_rollouts_are_a_map_over_keys():
 def test_bad_arguments_are_named():
     plant = random_plant(0)
     with pytest.raises(lg.InvalidArgumentError, match="horizon"):
-        lg.rollout(Stationary(plant), plant, horizon=-1, key=jax.random.key(0))
+        lg.rollout(StationaryLQG(plant), plant, horizon=-1, key=jax.random.key(0))
     with pytest.raises(lg.InvalidSystemError, match="batch"):
-        lg.rollout(Stationary(plant), lg.stack([plant]), horizon=3, key=jax.random.key(0))
+        lg.rollout(StationaryLQG(plant), lg.stack([plant]), horizon=3, key=jax.random.key(0))

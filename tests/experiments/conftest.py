@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from lqgap.experiments.reading import parse_study
+from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.transfer import transfer
 
 SMALL = """

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from lqgap.experiments.adaptation import adapt, judge
-from lqgap.experiments.stages import Bench
 from lqgap.experiments.study import Adaptive
+from lqgap.experiments.units import Workspace
 
 pytestmark = pytest.mark.slow  # all need a run
 
@@ -23,11 +23,11 @@ def test_the_record_tells_what_lqg_vtr_did(finished):
 
 
 def test_regret_and_the_transient_bound_the_gap(small, tmp_path):
-    bench = Bench(*small, tmp_path, trust=False)
-    bench.kept = list(range(4))
+    workspace = Workspace(*small, tmp_path, trust=False)
+    workspace.kept = list(range(4))
     options = Adaptive(runs=200)
-    bounds = dict(zip((4, 8, 12), adapt(bench, options)["worst"], strict=True))
-    found = judge(bench, options)
+    bounds = dict(zip((4, 8, 12), adapt(workspace, options)["worst"], strict=True))
+    found = judge(workspace, options)
     worst = int(np.argmax(found["mean"]["grid"]))
     stderr = np.hypot(found["stderr"]["grid"][worst], bounds[8]["stderr"])
     assert found["mean"]["grid"][worst] <= bounds[8]["mean"] + 4 * stderr

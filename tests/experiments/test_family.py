@@ -3,7 +3,7 @@ import pytest
 
 import lqgap as lg
 from lqgap.experiments.family import make_family
-from lqgap.experiments.reading import parse_study
+from lqgap.experiments.parsing import parse_study
 from lqgap.simulators import Ball, Finite
 
 REST = "\n[real]\ncount = 1\n"

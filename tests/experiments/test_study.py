@@ -4,7 +4,7 @@ import tomllib
 import pydantic
 import pytest
 
-from lqgap.experiments.reading import default_study, example_text, parse_study
+from lqgap.experiments.parsing import default_study, example_text, parse_study
 from lqgap.experiments.study import Choices, Methods, Study, schema, which_plant
 
 

@@ -6,7 +6,7 @@ import distributed
 import pytest
 
 import lqgap as lg
-from lqgap.experiments.reading import parse_study
+from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.store import Store
 from lqgap.experiments.sweep import Task, combine, measure, read_over, sweep
 

@@ -39,7 +39,7 @@ def test_a_finished_run_is_read_back_without_jax(finished):
     folder, record = finished
     code = (
         "import pathlib, sys\n"
-        "from lqgap.experiments.reading import read_study\n"
+        "from lqgap.experiments.parsing import read_study\n"
         "from lqgap.experiments.transfer import transfer\n"
         "record = transfer(*read_study(sys.argv[1] + '/study.toml'), sys.argv[1])\n"
         "assert 'jax' not in sys.modules and 'numpy' not in sys.modules\n"

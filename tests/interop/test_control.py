@@ -9,7 +9,7 @@ from random_systems import random_plant
 import lqgap
 from lqgap.evaluation import closed_loop_radius
 from lqgap.interop import from_control, policy_from_control, to_control
-from lqgap.policies import LinearDynamic, Stationary
+from lqgap.policies import LinearDynamic, StationaryLQG
 
 
 def test_a_plant_goes_out_and_comes_back_the_same(seed):
@@ -21,7 +21,7 @@ def test_a_plant_goes_out_and_comes_back_the_same(seed):
 
 
 def test_a_policy_goes_out_and_comes_back_the_same(seed):
-    policy = Stationary(random_plant(seed))
+    policy = StationaryLQG(random_plant(seed))
     again, sampling_time = policy_from_control(to_control(policy, sampling_time=0.3))
     assert eqx.tree_equal(again.at(0), policy.at(0))
     assert sampling_time == 0.3
@@ -47,7 +47,7 @@ def test_the_step_response_is_that_of_the_plant(seed):
 
 def test_positive_feedback_closes_the_loop(seed):
     plant = random_plant(seed, radius=1.1)
-    policy = Stationary(plant)
+    policy = StationaryLQG(plant)
     loop = control.feedback(*(to_control(part, sampling_time=0.1) for part in (plant, policy)), sign=1)
     np.testing.assert_allclose(np.max(np.abs(loop.poles())), closed_loop_radius(policy, plant), rtol=1e-9)
 

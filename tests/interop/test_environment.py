@@ -13,7 +13,7 @@ from springs import FAMILY
 import lqgap
 from lqgap.interop import LQGEnv
 from lqgap.interop.environment import register
-from lqgap.policies import Controller, Stationary
+from lqgap.policies import Controller, StationaryLQG
 
 CLASS = FAMILY.grid(2)
 # Gymnasium would like bounded observations; with Gaussian noise there are none.
@@ -63,7 +63,7 @@ def test_the_reward_is_that_of_the_observation_seen_and_the_action_taken(seed):
 def test_the_mean_cost_of_an_optimal_controller_is_the_exact_cost():
     # 150 independent episodes; a correct mean is further than 4 of its standard errors off once in 16 000 seeds.
     plant = CLASS[3]
-    policy = Stationary(plant)
+    policy = StationaryLQG(plant)
     controller, env = Controller(policy), LQGEnv(CLASS, horizon=10)
     totals = []
     for episode in range(150):

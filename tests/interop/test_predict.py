@@ -10,19 +10,19 @@ from lqgap.interop import Predictor
 from lqgap.policies import (
     AbstractPolicy,
     Controller,
-    FiniteHorizon,
+    FiniteHorizonLQG,
     LinearDynamic,
     Mixture,
     ModelBank,
     Recurrent,
-    Stationary,
+    StationaryLQG,
     Zero,
 )
 
 PLANT = FAMILY.nominal()
 POLICIES = {
-    "stationary": Stationary(PLANT),
-    "finite horizon": FiniteHorizon(PLANT, 7),
+    "stationary": StationaryLQG(PLANT),
+    "finite horizon": FiniteHorizonLQG(PLANT, 7),
     "linear": LinearDynamic(Dc=[[-0.5]]),
     "zero": Zero(num_inputs=1, num_outputs=1),
     "bank": ModelBank(FAMILY.grid(2).systems, horizon=7),

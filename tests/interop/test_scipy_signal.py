@@ -6,7 +6,7 @@ from random_systems import random_plant
 
 import lqgap
 from lqgap.interop import from_dlti, policy_from_dlti, to_dlti
-from lqgap.policies import LinearDynamic, Stationary
+from lqgap.policies import LinearDynamic, StationaryLQG
 
 
 def test_a_plant_goes_out_and_comes_back_the_same(seed):
@@ -18,7 +18,7 @@ def test_a_plant_goes_out_and_comes_back_the_same(seed):
 
 
 @pytest.mark.parametrize(
-    "policy", [Stationary(random_plant(0)), LinearDynamic(Dc=[[1.0, -2.0]])], ids=["dynamic", "static"]
+    "policy", [StationaryLQG(random_plant(0)), LinearDynamic(Dc=[[1.0, -2.0]])], ids=["dynamic", "static"]
 )
 def test_a_policy_goes_out_and_comes_back_the_same(policy):
     again, sampling_time = policy_from_dlti(to_dlti(policy, sampling_time=0.3))

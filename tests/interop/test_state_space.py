@@ -13,7 +13,7 @@ from lqgap.interop.state_space import (
     read_matrices,
     read_sampling_time,
 )
-from lqgap.policies import FiniteHorizon, LinearDynamic, Recurrent, Stationary, Zero
+from lqgap.policies import FiniteHorizonLQG, LinearDynamic, Recurrent, StationaryLQG, Zero
 
 PLANT = random_plant(0)
 
@@ -31,7 +31,7 @@ def test_a_plant_goes_out_and_comes_back_the_same():
 
 
 @pytest.mark.parametrize(
-    "policy", [Stationary(PLANT), Zero(num_inputs=2, num_outputs=2)], ids=["dynamic", "static"]
+    "policy", [StationaryLQG(PLANT), Zero(num_inputs=2, num_outputs=2)], ids=["dynamic", "static"]
 )
 def test_a_policy_goes_out_and_comes_back_the_same(policy):
     assert eqx.tree_equal(make_policy(read_matrices(policy)).at(0), policy.at(0))
@@ -39,7 +39,7 @@ def test_a_policy_goes_out_and_comes_back_the_same(policy):
 
 def test_what_has_no_constant_matrices_is_refused():
     with pytest.raises(lqgap.InvalidArgumentError, match=r"made for steps 0..5.* without a horizon"):
-        read_matrices(FiniteHorizon(PLANT, 5))
+        read_matrices(FiniteHorizonLQG(PLANT, 5))
     with pytest.raises(
         lqgap.InvalidArgumentError, match="is a Recurrent, expected an LQG or a linear policy"
     ):

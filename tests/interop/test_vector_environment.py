@@ -6,7 +6,7 @@ from springs import FAMILY
 
 import lqgap
 from lqgap.interop import LQGEnv, LQGVectorEnv, Predictor
-from lqgap.policies import Stationary
+from lqgap.policies import StationaryLQG
 
 CLASS = FAMILY.grid(2)
 UNSTABLE = lqgap.stack([lqgap.LQG([[a]], [[1.0]], [[1.0]]) for a in (0.5, 1e60)])
@@ -99,7 +99,7 @@ def test_members_are_pinned_for_all_or_one_by_one():
 def test_the_mean_cost_of_an_optimal_controller_is_the_exact_cost():
     # 2000 independent episodes; a correct mean is further than 4 of its standard errors off once in 16 000 seeds.
     plant = FAMILY.nominal()
-    policy = Stationary(plant)
+    policy = StationaryLQG(plant)
     envs, predictor = LQGVectorEnv(plant, num_envs=2000, horizon=15), Predictor(policy)
     y, _ = envs.reset(seed=0)
     total, state = np.zeros(2000), None

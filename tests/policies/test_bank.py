@@ -6,7 +6,7 @@ import scipy.stats
 from random_systems import random_plant, random_record
 
 import lqgap as lg
-from lqgap.policies import FiniteHorizon, ModelBank, Stationary
+from lqgap.policies import FiniteHorizonLQG, ModelBank, StationaryLQG
 
 
 def run(policy, y, u):
@@ -52,8 +52,8 @@ def test_a_bank_of_one_is_the_optimal_controller(mode):
     plant = random_plant(0)
     y, u = random_record(0, plant, steps=9)
     for bank, alone in (
-        (ModelBank(lg.stack([plant]), mode=mode), Stationary(plant)),
-        (ModelBank(lg.stack([plant]), horizon=8, mode=mode), FiniteHorizon(plant, 8)),
+        (ModelBank(lg.stack([plant]), mode=mode), StationaryLQG(plant)),
+        (ModelBank(lg.stack([plant]), horizon=8, mode=mode), FiniteHorizonLQG(plant, 8)),
     ):
         np.testing.assert_allclose(run(bank, y, u)[1], run(alone, y, u)[1], rtol=1e-12, atol=1e-13)
 
@@ -132,7 +132,7 @@ def test_unknown_choices_are_named(arguments, message):
 
 @pytest.mark.usefixtures("as_users_run_it")
 def test_what_is_not_a_batch_is_refused_with_advice():
-    with pytest.raises(lg.InvalidArgumentError, match="Stationary"):
+    with pytest.raises(lg.InvalidArgumentError, match="StationaryLQG"):
         ModelBank(random_plant(0))
     with pytest.raises(lg.InvalidArgumentError, match="field `systems`"):
         ModelBank(lg.simulators.Finite([random_plant(0)]))

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.policies import Committed, ModelBank, RandomProbe, Stationary
+from lqgap.policies import Committed, ModelBank, RandomProbe, StationaryLQG
 
 SYSTEMS = lg.stack(every_policy.PLANTS)
 
@@ -24,7 +24,7 @@ def test_after_its_time_it_is_the_controller_of_one_member(seed):
     after, _ = run(ModelBank(SYSTEMS, mode="map"), y[:5])
     chosen = int(jnp.argmax(after.log_likelihood))  # the observations of steps 0..4 decide
     assert int(jnp.argmax(memory.log_likelihood)) == chosen
-    member = Stationary(every_policy.PLANTS[chosen])
+    member = StationaryLQG(every_policy.PLANTS[chosen])
     xhat = member.init(jax.random.key(0))
     for time, (observed, u_last) in enumerate(zip(y, np.vstack([np.zeros((1, 1)), inputs]), strict=False)):
         xhat, u = member.step(xhat, jnp.asarray(observed), jnp.asarray(u_last))
@@ -58,6 +58,6 @@ def test_probing_finds_the_true_member_of_three():
 @pytest.mark.usefixtures("as_users_run_it")
 def test_what_is_no_bank_is_refused():
     with pytest.raises(lg.InvalidArgumentError, match="expected a ModelBank"):
-        Committed(Stationary(every_policy.PLANTS[0]), 3)
+        Committed(StationaryLQG(every_policy.PLANTS[0]), 3)
     with pytest.raises(lg.InvalidArgumentError, match="steps is -1"):
         Committed(ModelBank(SYSTEMS), -1)

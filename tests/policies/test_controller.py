@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.policies import FiniteHorizon, Stationary
+from lqgap.policies import FiniteHorizonLQG, StationaryLQG
 
 PLANT = every_policy.PLANTS[1]
 
 
 def test_it_chooses_what_the_policy_chooses_in_a_rollout():
-    policy = Stationary(PLANT)
+    policy = StationaryLQG(PLANT)
     run = lg.rollout(policy, PLANT, horizon=20, key=jax.random.key(0))
     controller = lg.Controller(policy)
     np.testing.assert_allclose([controller(y) for y in run.y], run.u, rtol=1e-12)
@@ -33,11 +33,11 @@ def test_reset_begins_anew_also_with_another_key():
 
 def test_it_is_neither_pickled_nor_copied():
     with pytest.raises(TypeError, match="keep its policy"):
-        copy.deepcopy(lg.Controller(Stationary(PLANT)))
+        copy.deepcopy(lg.Controller(StationaryLQG(PLANT)))
 
 
 def test_the_input_really_applied_is_fed_back():
-    policy = Stationary(PLANT)
+    policy = StationaryLQG(PLANT)
     limited, told = lg.Controller(policy, limits=(-0.1, 0.1)), lg.Controller(policy)
     y = np.random.default_rng(0).normal(size=(10, 2)) * 5
     inputs, applied = [], None
@@ -50,10 +50,10 @@ def test_the_input_really_applied_is_fed_back():
 
 
 def test_a_lost_sample_is_predicted_over():
-    controller = lg.Controller(Stationary(PLANT), nan_is_lost=True)
+    controller = lg.Controller(StationaryLQG(PLANT), nan_is_lost=True)
     controller(np.ones(2))
     here = controller(None)
-    again = lg.Controller(Stationary(PLANT), nan_is_lost=True)
+    again = lg.Controller(StationaryLQG(PLANT), nan_is_lost=True)
     again(np.ones(2))
     np.testing.assert_array_equal(again(np.ma.masked_array([1.0, 2.0], mask=True)), here)
     assert np.all(np.isfinite(controller(np.ones(2))))
@@ -62,8 +62,8 @@ def test_a_lost_sample_is_predicted_over():
 @pytest.mark.parametrize("y", [[1.0], [1.0, np.nan], [1.0, np.inf], "abc", ["1", "2"], [[1.0, 2.0]], 3.0])
 @pytest.mark.usefixtures("as_users_run_it")
 def test_a_bad_observation_is_refused_and_changes_nothing(y):
-    controller = lg.Controller(Stationary(PLANT))
-    expected = lg.Controller(Stationary(PLANT))(np.ones(2))
+    controller = lg.Controller(StationaryLQG(PLANT))
+    expected = lg.Controller(StationaryLQG(PLANT))(np.ones(2))
     with pytest.raises(lg.InvalidArgumentError, match="y "):
         controller(y)
     np.testing.assert_array_equal(controller(np.ones(2)), expected)
@@ -71,11 +71,11 @@ def test_a_bad_observation_is_refused_and_changes_nothing(y):
 
 def test_a_number_serves_where_there_is_one_output():
     plant = lg.LQG([[0.9]], [[1.0]], [[1.0]])
-    assert lg.Controller(Stationary(plant))(1.0) == lg.Controller(Stationary(plant))([1.0])
+    assert lg.Controller(StationaryLQG(plant))(1.0) == lg.Controller(StationaryLQG(plant))([1.0])
 
 
 def test_beyond_its_horizon_a_policy_is_not_asked():
-    controller = lg.Controller(FiniteHorizon(PLANT, 1))
+    controller = lg.Controller(FiniteHorizonLQG(PLANT, 1))
     controller(np.ones(2))
     controller(np.ones(2))
     with pytest.raises(lg.InvalidArgumentError, match=r"steps 0\.\.1"):

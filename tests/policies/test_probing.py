@@ -6,7 +6,7 @@ import pytest
 from random_systems import random_plant, random_record
 
 import lqgap as lg
-from lqgap.policies import ModelBank, ProbingBank, RandomProbe, Stationary, Zero
+from lqgap.policies import ModelBank, ProbingBank, RandomProbe, StationaryLQG, Zero
 
 
 def run(policy, y, u, seed=0):
@@ -19,8 +19,8 @@ def run(policy, y, u, seed=0):
 def test_random_inputs_end_when_they_should_and_the_successor_has_watched():
     plant = random_plant(0)
     y, u = random_record(0, plant)
-    expected = run(Stationary(plant), y, u)
-    chosen = run(RandomProbe(4, Stationary(plant)), y, u)
+    expected = run(StationaryLQG(plant), y, u)
+    chosen = run(RandomProbe(4, StationaryLQG(plant)), y, u)
     np.testing.assert_array_equal(chosen[4:], expected[4:])
     assert np.all(chosen[:4] != expected[:4])
 

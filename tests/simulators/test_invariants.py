@@ -3,7 +3,8 @@ import numpy as np
 from random_systems import random_plant
 
 import lqgap
-from lqgap.simulators.invariants import chunk_size, invariants, map_in_chunks
+from lqgap.batches import chunk_size, map_in_chunks
+from lqgap.simulators.invariants import invariants
 from lqgap.systems import change_coordinates, predictor_matrix
 
 

@@ -20,9 +20,9 @@ from lqgap.systems import (
     steady_beliefs,
 )
 from lqgap.theory import constants
-from lqgap.theory.corrected import confidence_radius
-from lqgap.theory.norms import uniform_norms
-from lqgap.theory.printed import printed_radius
+from lqgap.theory.constants.corrected import confidence_radius
+from lqgap.theory.constants.norms import uniform_norms
+from lqgap.theory.constants.printed import printed_radius
 
 
 def norm(X):

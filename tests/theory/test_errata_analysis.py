@@ -11,12 +11,12 @@ from random_systems import random_plant
 from ten_models import ten_models
 
 import lqgap
-from lqgap.policies import FiniteHorizon
+from lqgap.policies import FiniteHorizonLQG
 from lqgap.simulators import Finite, check_assumptions
 from lqgap.systems import arx_matrix, bias_matrix, filter_matrix, steady_beliefs
-from lqgap.theory.covering import sensitivities
-from lqgap.theory.norms import actual_norms, uniform_norms
-from lqgap.theory.transient import transients
+from lqgap.theory.constants.covering import sensitivities
+from lqgap.theory.constants.norms import actual_norms, uniform_norms
+from lqgap.theory.constants.transient import transients
 
 
 def norm(X):
@@ -108,11 +108,11 @@ def test_e26_the_reduction_needs_the_worst_regret_over_the_class():
     belief = finite.L[0] @ finite.S[0] @ finite.L[0].T
     least_worst_gap = float(jnp.trace(finite.K[0].T @ finite.M[0] @ finite.K[0] @ belief))
     D_h = float(transients(check_assumptions(Finite(plants)), horizon=horizon).limit[0])
-    cost = lqgap.exact_cost(FiniteHorizon(plants[0], horizon), plants[0], horizon=horizon)
+    cost = lqgap.exact_cost(FiniteHorizonLQG(plants[0], horizon), plants[0], horizon=horizon)
     regret_on_the_truth = float(cost - (horizon + 1) * lqgap.solve(plants[0]).J)
     assert regret_on_the_truth + D_h < 1e-9
     assert least_worst_gap > 0.1
-    other = lqgap.exact_cost(FiniteHorizon(plants[0], horizon), plants[1], horizon=horizon)
+    other = lqgap.exact_cost(FiniteHorizonLQG(plants[0], horizon), plants[1], horizon=horizon)
     worst_regret = float(other - (horizon + 1) * lqgap.solve(plants[1]).J)
     assert worst_regret + D_h > least_worst_gap
 
@@ -202,7 +202,7 @@ def test_e29_a_class_of_radius_h_to_minus_a_half_cannot_force_a_growing_gap():
     K = lqgap.solve(plant).K
 
     def worst_gap(horizon, radius):
-        policy = FiniteHorizon(plant, horizon)
+        policy = FiniteHorizonLQG(plant, horizon)
         moved = [lqgap.LQG(plant.A + d * K, plant.B + d, plant.C) for d in (radius, -radius)]
         return max(float(lqgap.exact_gap(policy, other, horizon=horizon)) for other in moved)
 

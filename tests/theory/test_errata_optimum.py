@@ -7,10 +7,10 @@ import pytest
 from random_systems import random_plant
 
 import lqgap
-from lqgap.policies import FiniteHorizon, Stationary
+from lqgap.policies import FiniteHorizonLQG, StationaryLQG
 from lqgap.simulators import Finite, check_assumptions
 from lqgap.systems import bellman_backup, closed_loop_matrix, filter_matrix, predictor_matrix
-from lqgap.theory.norms import printed_norms, uniform_norms
+from lqgap.theory.constants.norms import printed_norms, uniform_norms
 
 
 def unit_noise(seed, **sizes):
@@ -50,7 +50,7 @@ def test_e04_the_average_cost_includes_the_noise_of_the_observation(seed):
     o = lqgap.solve(plant)
     output_cost = plant.C.T @ plant.Q @ plant.C
     printed = jnp.trace(o.P @ o.L @ plant.C @ o.Sigma) + jnp.trace(output_cost @ o.Sigma_filtered)
-    real = lqgap.exact_average_cost(Stationary(plant), plant)
+    real = lqgap.exact_average_cost(StationaryLQG(plant), plant)
     assert real - printed > 0.9 * jnp.trace(plant.Q)
     np.testing.assert_allclose(printed + jnp.trace(plant.Q @ plant.V), real, rtol=1e-9)
 
@@ -90,7 +90,7 @@ def test_e07_a_and_f_are_controllable_only_if_a_is_invertible():
 
 def test_e08_gains_from_the_present_cost_matrix_are_not_optimal(seed):
     plant, horizon = unit_noise(seed), 8
-    optimal = FiniteHorizon(plant, horizon)
+    optimal = FiniteHorizonLQG(plant, horizon)
     P = lqgap.solve_finite(plant, horizon=horizon).P
     gains = [jnp.linalg.solve(plant.R + plant.B.T @ X @ plant.B, plant.B.T @ X @ plant.A) for X in P]
     printed = eqx.tree_at(lambda policy: policy.K, optimal, jnp.stack(gains))
@@ -107,7 +107,7 @@ def test_e09_the_optimal_cost_includes_the_noise_of_every_observation(seed, hori
     printed = jnp.sum(f.P * (f.Sigma - f.Sigma_filtered)) + jnp.sum(
         output_cost * jnp.sum(f.Sigma_filtered, 0)
     )
-    real = lqgap.exact_cost(FiniteHorizon(plant, horizon), plant, horizon=horizon)
+    real = lqgap.exact_cost(FiniteHorizonLQG(plant, horizon), plant, horizon=horizon)
     np.testing.assert_allclose(printed + (horizon + 1) * jnp.trace(plant.Q @ plant.V), real, rtol=1e-10)
     assert printed < real - 1
 

@@ -5,7 +5,7 @@ import numpy as np
 from random_systems import random_plant
 
 import lqgap as lg
-from lqgap.policies import Stationary
+from lqgap.policies import StationaryLQG
 from lqgap.training.engine import make_trainer, run, start, train_some
 from lqgap.training.objective import AbstractObjective, ExactObjective
 from lqgap.training.options import TrainingOptions
@@ -15,7 +15,7 @@ OPTIONS = TrainingOptions(steps=40, validate_every=10, validation_rollouts=2, pa
 
 
 def make(objective, *, is_robust=True, policy=None):
-    policy = policy or Stationary(PLANTS[0])
+    policy = policy or StationaryLQG(PLANTS[0])
     trainer, parameters = make_trainer(
         policy, objective, jax.random.key(0), options=OPTIONS, is_robust=is_robust
     )
@@ -29,7 +29,7 @@ def test_training_lowers_the_worst_gap_and_never_ends_worse_than_it_was():
     state = run(trainer, state, jnp.asarray([0.5, 0.5]), on_validation=lambda s, g: seen.append((s, g.max())))
     scores = [float(s.best_score) for s, _ in seen]
     assert scores == sorted(scores, reverse=True)
-    before = max(float(lg.exact_gap(Stationary(PLANTS[0]), plant, horizon=12)) for plant in PLANTS)
+    before = max(float(lg.exact_gap(StationaryLQG(PLANTS[0]), plant, horizon=12)) for plant in PLANTS)
     after = max(float(lg.exact_gap(trainer.policy(state.best), plant, horizon=12)) for plant in PLANTS)
     np.testing.assert_allclose(after, state.best_score, rtol=1e-9)
     assert after < 0.9 * before
@@ -49,7 +49,7 @@ class Broken(AbstractObjective):
     """Not finite once the parameters have moved."""
 
     def component_gaps(self, policy, key, num_rollouts):  # noqa: ARG002
-        moved = jnp.sum(jnp.abs(policy.K - Stationary(PLANTS[0]).K))
+        moved = jnp.sum(jnp.abs(policy.K - StationaryLQG(PLANTS[0]).K))
         return jnp.where(moved > 1e-3, jnp.nan, 1.0) * jnp.asarray([1.0, 2.0]) * (1 + jnp.sum(policy.K**2))
 
 

@@ -6,7 +6,7 @@ import pytest
 from random_systems import random_plant
 
 import lqgap as lg
-from lqgap.policies import LinearDynamic, Mixture, ModelBank, Stationary
+from lqgap.policies import LinearDynamic, Mixture, ModelBank, StationaryLQG
 from lqgap.policies.limits import read_limits
 from lqgap.training.objective import SampledObjective, is_exact, make_objective, shorten_tail
 
@@ -35,7 +35,7 @@ def test_sampled_gaps_are_those_of_the_gap_meter():
 
 
 def test_a_mixture_has_the_mean_of_its_components_gaps():
-    parts = [Stationary(PLANTS[0]), Stationary(PLANTS[1])]
+    parts = [StationaryLQG(PLANTS[0]), StationaryLQG(PLANTS[1])]
     mixture = Mixture(parts, [0.25, 0.75])
     objective = objective_for(mixture)
     key = jax.random.key(0)
@@ -55,7 +55,7 @@ def test_the_derivative_is_that_of_differences_when_nothing_fades_or_is_shortene
 
     slope = jax.grad(mean_gap)(0.3)
     np.testing.assert_allclose(slope, (mean_gap(0.3 + 1e-5) - mean_gap(0.3 - 1e-5)) / 2e-5, rtol=1e-6)
-    faded = SampledObjective(objective.measures, FREE, jnp.asarray(0.5))
+    faded = SampledObjective(objective.references, FREE, jnp.asarray(0.5))
     np.testing.assert_allclose(mean_gap(0.3, faded), mean_gap(0.3), rtol=1e-12)
     assert abs(jax.grad(lambda t: mean_gap(t, faded))(0.3) - slope) > 1e-6 * abs(slope)
     np.testing.assert_allclose(faded.looking_back(jnp.asarray(0.04)).fade, 0.9)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.policies import ClippedHistory, LinearDynamic, ModelBank, Recurrent, Stationary
+from lqgap.policies import ClippedHistory, LinearDynamic, ModelBank, Recurrent, StationaryLQG
 from lqgap.training import Monitor, TrainingOptions, train_randomized, train_robust
 
 KEY = jax.random.key(0)
@@ -18,7 +18,7 @@ def build(pole, gain):
 
 @pytest.mark.slow
 def test_the_exact_minimax_of_one_step_is_reached_within_two_per_cent():
-    """For H = 1 the minimax gap of this pair is 0.1635, at the prior 0.464 (tests/golden/lqg.json, bayes_H1)."""
+    """For H = 1 the minimax gap of this pair is 0.1635, at the prior 0.464 (tests/support/golden/lqg.json, bayes_H1)."""
     bank = ModelBank(GOLDEN_PAIR.systems, horizon=1)
     options = TrainingOptions(
         steps=1000,
@@ -39,7 +39,7 @@ def test_the_exact_minimax_of_one_step_is_reached_within_two_per_cent():
 @pytest.mark.parametrize(
     "policy",
     [
-        Stationary(GOLDEN_PAIR[0]),
+        StationaryLQG(GOLDEN_PAIR[0]),
         LinearDynamic([[0.5]], [[0.1]], [[-0.1]], [[-0.1]]),
         ClippedHistory.from_plant(GOLDEN_PAIR[0], length=3),
         ModelBank(GOLDEN_PAIR.systems, horizon=12),
@@ -60,11 +60,12 @@ def test_every_trainable_policy_gets_no_worse(policy):
 @pytest.mark.slow
 def test_randomisation_with_all_weight_on_one_member_is_that_members_controller():
     pair = lg.simulators.Finite([build(0.9, 1.0), build(0.9, 0.4)])
-    start, truth = Stationary(pair[0]), pair[1]
+    start, truth = StationaryLQG(pair[0]), pair[1]
     options = TrainingOptions(steps=300, validate_every=50, patience=9, receipt_rollouts=64)
     result = train_randomized(start, pair, horizon=30, key=KEY, weights=[0.0, 1.0], options=options)
     before, after, best = (
-        float(lg.exact_gap(policy, truth, horizon=30)) for policy in (start, result.policy, Stationary(truth))
+        float(lg.exact_gap(policy, truth, horizon=30))
+        for policy in (start, result.policy, StationaryLQG(truth))
     )
     assert after < best + 0.02 * (before - best)
 
@@ -119,7 +120,7 @@ def test_a_density_weighs_the_members_drawn_from_a_family():
     family = lg.simulators.ParameterBox(build, {"pole": (0.5, 0.95), "gain": (0.5, 2.0)})
     options = TrainingOptions(steps=2, validate_every=2, receipt_rollouts=8)
     result = train_randomized(
-        Stationary(build(0.7, 1.0)),
+        StationaryLQG(build(0.7, 1.0)),
         family,
         horizon=5,
         key=KEY,
@@ -132,7 +133,7 @@ def test_a_density_weighs_the_members_drawn_from_a_family():
 
 @pytest.mark.usefixtures("as_users_run_it")
 def test_bad_weights_are_named():
-    policy = Stationary(GOLDEN_PAIR[0])
+    policy = StationaryLQG(GOLDEN_PAIR[0])
     for weights in ([1.0], [1.0, -1.0], [0.0, 0.0], lambda x: x):
         with pytest.raises(lg.InvalidArgumentError, match="weights"):
             train_randomized(policy, GOLDEN_PAIR, horizon=3, key=KEY, weights=weights)
@@ -143,6 +144,6 @@ def test_bad_weights_are_named():
 @pytest.mark.slow
 def test_limits_make_a_linear_policy_sampled():
     result = train_robust(
-        Stationary(GOLDEN_PAIR[0]), GOLDEN_PAIR, horizon=8, key=KEY, options=SHORT, limits=(-0.5, 0.5)
+        StationaryLQG(GOLDEN_PAIR[0]), GOLDEN_PAIR, horizon=8, key=KEY, options=SHORT, limits=(-0.5, 0.5)
     )
     assert jnp.isfinite(result.worst_gap)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.policies import Stationary
+from lqgap.policies import StationaryLQG
 from lqgap.policies.limits import read_limits
 from lqgap.training import find_worst
 
@@ -22,7 +22,7 @@ def test_the_worst_member_of_a_box_is_found(is_traceable):
     family = lg.simulators.ParameterBox(
         build if is_traceable else build_plainly, {"pole": (0.5, 0.95), "gain": (0.5, 2.0)}
     )
-    policy = Stationary(build(0.7, 1.0))
+    policy = StationaryLQG(build(0.7, 1.0))
     theta, gaps = find_worst(policy, family, jax.random.key(0), horizon=30, limits=FREE, num_rollouts=8)
     everywhere = family.grid(15)
     worst = max(

@@ -1,10 +1,10 @@
 """Online control of an unknown plant."""
 
-from lqgap.adaptive.constants import VTRConstants, calibrate, theoretical
-from lqgap.adaptive.options import VTROptions
 from lqgap.adaptive.run import run, run_many
 from lqgap.adaptive.trace import Event, Switch, Trace
-from lqgap.adaptive.vtr import LQGVTR
+from lqgap.adaptive.vtr.algorithm import LQGVTR
+from lqgap.adaptive.vtr.calibration import VTRConstants, calibrate, theoretical
+from lqgap.adaptive.vtr.options import VTROptions
 
 __all__ = [
     "LQGVTR",

@@ -20,15 +20,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from lqgap.adaptive.memory import VTRMemory
-from lqgap.adaptive.real import RealPlant, read_plants, read_truth
 from lqgap.adaptive.trace import Account, Event, Step, Trace
-from lqgap.adaptive.vtr import LQGVTR
+from lqgap.adaptive.truth import RealPlant, read_plants, read_truth
+from lqgap.adaptive.vtr.algorithm import LQGVTR
+from lqgap.adaptive.vtr.state import VTRMemory
+from lqgap.arguments import read_count, read_keys
 from lqgap.errors import InvalidArgumentError, RefutedClassError
 from lqgap.evaluation.noise import standard_normal
-from lqgap.evaluation.progress import track
 from lqgap.linalg import quadratic
-from lqgap.linalg.arguments import read_count, read_keys
+from lqgap.progress import track
 from lqgap.systems import LQG
 
 BLOCK = 512  # steps that run at a time; the noise depends on it
@@ -93,7 +93,7 @@ def run_many(
     real = read_plants(plants, count=len(keys))
     shares = read_truth(algorithm, real, truth, count=len(keys))
     account = Account(
-        algorithm.remarks(),
+        algorithm.warnings(),
         last=last,
         every=max(1, (last + 1) // num_points),
         count=len(keys),
@@ -105,9 +105,9 @@ def run_many(
     with track("adapt", total=last + 1) as advance:
         start = time.perf_counter()
         for first, length in _blocks(
-            last, algorithm.constants.num_warmup if algorithm.selects_by_hand else 0
+            last, algorithm.constants.num_warmup if algorithm.selects_from_record else 0
         ):
-            if algorithm.selects_by_hand and first == algorithm.constants.num_warmup:
+            if algorithm.selects_from_record and first == algorithm.constants.num_warmup:
                 state = _select(algorithm, state, account)
             state, steps = _block(algorithm, real, shares, keys, state, jnp.asarray(first), is_alone, length)
             account.add(first, jax.tree.map(np.asarray, steps), time.perf_counter() - start)
@@ -143,7 +143,7 @@ def _select(algorithm: LQGVTR, states: State, account: Account) -> State:
 def _start(algorithm: LQGVTR, plants: RealPlant, keys: Array, is_alone: bool) -> State:
     def of_run(plant: RealPlant, key: Array) -> State:
         # Side by side both branches of a condition are computed: waiting would save nothing.
-        memory = algorithm.init(key, num_waiting=None if is_alone else 0)
+        memory = algorithm.init(key, buffer_size=None if is_alone else 0)
         zero = jnp.asarray(0.0)
         return State(
             memory=memory,
@@ -176,8 +176,8 @@ def _block(
         shape = (length, plant.system.num_outputs)
         normals = standard_normal(jax.random.fold_in(key, first), shape, jnp.float64)
 
-        def step(state: State, normal: Array, *, is_light: bool = False) -> tuple[State, Step]:
-            return _step(algorithm, plant, share, state, normal, is_light=is_light)
+        def step(state: State, normal: Array, *, skip_flush: bool = False) -> tuple[State, Step]:
+            return _step(algorithm, plant, share, state, normal, skip_flush=skip_flush)
 
         if not is_alone:
             return jax.lax.scan(step, state, normals)
@@ -208,19 +208,21 @@ def _scan_lazily(
     def write(steps: Step, now: Array, done: Step) -> Step:
         return jax.tree.map(lambda rows, row: rows.at[now].set(row), steps, done)
 
-    def until_next_look(carry: tuple[Array, State, Step]) -> tuple[Array, State, Step]:
+    def until_flush(carry: tuple[Array, State, Step]) -> tuple[Array, State, Step]:
         now, state, steps = carry
         sums = _sums(state)
 
-        def is_light(carry: tuple[Array, State, Step]) -> Array:
+        def skip_flush(carry: tuple[Array, State, Step]) -> Array:
             return (carry[0] < length) & ~may_switch(_with_sums(carry[1], sums))
 
         def take(carry: tuple[Array, State, Step]) -> tuple[Array, State, Step]:
             now, small, steps = carry
-            state, done = step(_with_sums(small, sums), normals[now], is_light=True)
+            state, done = step(_with_sums(small, sums), normals[now], skip_flush=True)
             return now + 1, _with_sums(state, (None, None)), write(steps, now, done)
 
-        now, small, steps = jax.lax.while_loop(is_light, take, (now, _with_sums(state, (None, None)), steps))
+        now, small, steps = jax.lax.while_loop(
+            skip_flush, take, (now, _with_sums(state, (None, None)), steps)
+        )
 
         def look(carry: tuple[Array, State, Step]) -> tuple[Array, State, Step]:
             now, state, steps = carry
@@ -230,7 +232,7 @@ def _scan_lazily(
         return jax.lax.cond(now < length, look, lambda carry: carry, (now, _with_sums(small, sums), steps))
 
     start = (jnp.asarray(0), state, blank)
-    _, state, steps = jax.lax.while_loop(lambda carry: carry[0] < length, until_next_look, start)
+    _, state, steps = jax.lax.while_loop(lambda carry: carry[0] < length, until_flush, start)
     return state, steps
 
 
@@ -249,7 +251,7 @@ def _step(
     state: State,
     normal: Array,
     *,
-    is_light: bool,
+    skip_flush: bool,
 ) -> tuple[State, Step]:
     system, optimum = plant.system, plant.optimum
     now = jnp.minimum(state.memory.time, len(plant.biases) - 1)
@@ -257,13 +259,13 @@ def _step(
     innovation = plant.S_root[now] @ normal
     y = system.C @ state.predicted + innovation
     xhat = state.predicted + plant.L[now] @ innovation
-    memory, u, info = algorithm.step(state.memory, y, state.u_last, is_light=is_light)
+    memory, u, info = algorithm.step(state.memory, y, state.u_last, skip_flush=skip_flush)
     predicted = system.A @ xhat + system.B @ u
     excess = state.excess + quadratic(u + optimum.K @ xhat, optimum.M)
     cost = quadratic(y, system.Q) + quadratic(u, system.R)
     transient = state.transient + plant.biases[after] - optimum.J
     is_inside = state.is_inside
-    if share is not None and not is_light:
+    if share is not None and not skip_flush:
         is_inside = jax.lax.cond(
             info.is_switch, lambda: algorithm.covers(memory, share), lambda: state.is_inside
         )

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from lqgap.adaptive.memory import LEFT_BALL, MISFIT, RUNNING, Info
+from lqgap.adaptive.vtr.state import LEFT_BALL, MISFIT, RUNNING, Info
 
 ADVICE = {
     LEFT_BALL: "the belief of the model acted on left the ball of radius state_bound: the model is wrong by "

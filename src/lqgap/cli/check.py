@@ -13,7 +13,7 @@ def run_check(path: Path | None, *, trust: bool, as_json: bool) -> None:
     study, source = open_study(path)
 
     from lqgap.experiments.family import make_family
-    from lqgap.experiments.setting import make_members, make_real
+    from lqgap.experiments.plants import make_members, make_real
     from lqgap.simulators import check_assumptions
 
     family = make_family(study, source, trust=trust)

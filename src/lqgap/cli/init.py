@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from lqgap.errors import InvalidArgumentError
-from lqgap.experiments.reading import example_text
+from lqgap.experiments.parsing import example_text
 from lqgap.experiments.study import schema
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lqgap.experiments.reading import Source, default_study, read_study
+from lqgap.experiments.parsing import Source, default_study, read_study
 from lqgap.experiments.study import Study
 
 

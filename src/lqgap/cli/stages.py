@@ -15,23 +15,23 @@ from lqgap.errors import InvalidArgumentError
 
 def run_train(path: Path | None, output: Path, *, method: str, seed: int | None, trust: bool) -> None:
     """Make the policy of one method and save it; checkpoints lie beside the file."""
-    bench = _bench(path, seed=seed, trust=trust)
+    workspace = _bench(path, seed=seed, trust=trust)
 
     from lqgap.experiments.methods import make_policy
     from lqgap.policies import save_policy
 
     chosen = {
-        name: part for name, part in bench.study.methods.chosen.items() if name not in ("oracle", "vtr")
+        name: part for name, part in workspace.study.methods.chosen.items() if name not in ("oracle", "vtr")
     }
     if method not in chosen:
         raise InvalidArgumentError(f"the study has no method {method!r}, only {', '.join(chosen)}")
     made = make_policy(
         method,
         chosen[method],
-        family=bench.family,
-        members=bench.members,
-        horizon=bench.study.horizon,
-        seed=bench.study.seed,
+        family=workspace.family,
+        members=workspace.members,
+        horizon=workspace.study.horizon,
+        seed=workspace.study.seed,
         checkpoints=output.with_name(f"{output.name}.checkpoints"),
     )
     save_policy(output, made.policy)
@@ -39,21 +39,21 @@ def run_train(path: Path | None, output: Path, *, method: str, seed: int | None,
 
 def run_evaluate(path: Path | None, policy: Path, *, seed: int | None, trust: bool, as_json: bool) -> None:
     """The gap of a policy on every real plant of the study."""
-    bench = _bench(path, seed=seed, trust=trust)
+    workspace = _bench(path, seed=seed, trust=trust)
 
     from lqgap.evaluation import gap
-    from lqgap.experiments.setting import key_for
-    from lqgap.experiments.stages import NOISE
+    from lqgap.experiments.plants import key_for
+    from lqgap.experiments.units import NOISE
     from lqgap.policies import load_policy
 
     estimate = gap(
         load_policy(policy),
-        bench.real.systems,
-        horizon=bench.study.horizon,
-        key=key_for(bench.study.seed, NOISE),
-        num_rollouts=bench.study.evaluation.rollouts,
+        workspace.real.systems,
+        horizon=workspace.study.horizon,
+        key=key_for(workspace.study.seed, NOISE),
+        num_rollouts=workspace.study.evaluation.rollouts,
     )
-    parts = (bench.real.names, estimate.mean.tolist(), estimate.stderr.tolist(), estimate.value.tolist())
+    parts = (workspace.real.names, estimate.mean.tolist(), estimate.stderr.tolist(), estimate.value.tolist())
     rows = [
         {"plant": name, "gap": mean, "stderr": stderr, "optimal_cost": value}
         for name, mean, stderr, value in zip(*parts, strict=True)
@@ -63,19 +63,19 @@ def run_evaluate(path: Path | None, policy: Path, *, seed: int | None, trust: bo
 
 def run_certify(path: Path | None, policy: Path, *, seed: int | None, trust: bool, as_json: bool) -> None:
     """The bracket of the best possible worst gap over the class of the study."""
-    bench = _bench(path, seed=seed, trust=trust)
+    workspace = _bench(path, seed=seed, trust=trust)
 
-    from lqgap.experiments.setting import key_for
-    from lqgap.experiments.stages import NOISE
+    from lqgap.experiments.plants import key_for
+    from lqgap.experiments.units import NOISE
     from lqgap.policies import load_policy
     from lqgap.theory import certify
 
     certificate = certify(
         load_policy(policy),
-        bench.members,
-        horizon=bench.study.horizon,
-        key=key_for(bench.study.seed, NOISE),
-        num_rollouts=bench.study.evaluation.rollouts,
+        workspace.members,
+        horizon=workspace.study.horizon,
+        key=key_for(workspace.study.seed, NOISE),
+        num_rollouts=workspace.study.evaluation.rollouts,
     )
     row = {
         "lower": certificate.lower,
@@ -89,22 +89,22 @@ def run_certify(path: Path | None, policy: Path, *, seed: int | None, trust: boo
 
 def run_adapt(path: Path | None, *, seed: int | None, steps: int | None, trust: bool, as_json: bool) -> None:
     """LQG-VTR on the first real plant of the study: its switches, its events and its regret."""
-    bench = _bench(path, seed=seed, trust=trust)
+    workspace = _bench(path, seed=seed, trust=trust)
 
     import numpy as np
 
     from lqgap.adaptive import LQGVTR, run
-    from lqgap.experiments.setting import key_for
-    from lqgap.linalg.rows import take
+    from lqgap.batches import take
+    from lqgap.experiments.plants import key_for
 
-    horizon = bench.study.horizon if steps is None else steps
-    plant = take(bench.real.systems, 0)
-    trace = run(LQGVTR(bench.members, horizon=horizon), plant, key=key_for(bench.study.seed, "adapt"))
+    horizon = workspace.study.horizon if steps is None else steps
+    plant = take(workspace.real.systems, 0)
+    trace = run(LQGVTR(workspace.members, horizon=horizon), plant, key=key_for(workspace.study.seed, "adapt"))
     rows = [
         {
             "step": switch.step,
-            "acts on": _describe(bench.members.names, switch.theta),
-            "estimate": _describe(bench.members.names, switch.estimate),
+            "acts on": _describe(workspace.members.names, switch.theta),
+            "estimate": _describe(workspace.members.names, switch.estimate),
             "members left": switch.num_members,
             "regret": float(trace.regret[np.searchsorted(trace.steps, switch.step)]),
         }
@@ -113,11 +113,13 @@ def run_adapt(path: Path | None, *, seed: int | None, steps: int | None, trust: 
     events = [{"step": event.step, "event": event.name, "message": event.message} for event in trace.events]
     end = {"step": horizon, "regret": float(trace.regret[-1]), "members left": int(trace.num_members[-1])}
     if as_json:
-        _print([{"plant": bench.real.names[0], "switches": rows, "events": events, "end": end}], "", as_json)
+        _print(
+            [{"plant": workspace.real.names[0], "switches": rows, "events": events, "end": end}], "", as_json
+        )
         return
     for title, part in (("Switches", rows), ("Events", events), ("At the end", [end])):
         if part:
-            _print(part, f"{title} of LQG-VTR on {bench.real.names[0]}", as_json)
+            _print(part, f"{title} of LQG-VTR on {workspace.real.names[0]}", as_json)
 
 
 def _describe(names: Sequence[str], theta: Sequence[float]) -> str:
@@ -129,16 +131,16 @@ def _bench(path: Path | None, *, seed: int | None, trust: bool) -> Any:
     prepare_jax()
     study, source = open_study(path, seed=seed)
 
-    from lqgap.experiments import stages
+    from lqgap.experiments import units
 
-    bench = stages.Bench(study, source, Path(), trust=trust)
-    bench.kept = stages.audit(bench)["kept"]
-    return bench
+    workspace = units.Workspace(study, source, Path(), trust=trust)
+    workspace.kept = units.audit(workspace)["kept"]
+    return workspace
 
 
 def _print(rows: list[dict[str, Any]], title: str, as_json: bool) -> None:
     if as_json:
-        from lqgap.simulators.report import finite_or_text
+        from lqgap.files import finite_or_text
 
         print(json.dumps(finite_or_text(rows), indent=2))
         return

@@ -57,7 +57,7 @@ def run_sweep(
             progress=tell,
         )
     if as_json:
-        from lqgap.simulators.report import finite_or_text
+        from lqgap.files import finite_or_text
 
         print(json.dumps(finite_or_text([asdict(row) for row in rows]), indent=1))
     else:

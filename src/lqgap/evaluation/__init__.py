@@ -2,11 +2,10 @@
 
 from lqgap.evaluation.exact import closed_loop_radius, exact_average_cost, exact_cost, exact_gap
 from lqgap.evaluation.gap import GapEstimate, gap
+from lqgap.evaluation.history import MemoryPlan, plan_memory
 from lqgap.evaluation.horizons import gap_by_horizon, replan
-from lqgap.evaluation.memory import MemoryPlan, plan_memory
 from lqgap.evaluation.regret import RegretEstimate, regret
 from lqgap.evaluation.rollout import Trajectory, rollout
-from lqgap.evaluation.stabilizer import find_stabilizer
 
 __all__ = [
     "GapEstimate",
@@ -17,7 +16,6 @@ __all__ = [
     "exact_average_cost",
     "exact_cost",
     "exact_gap",
-    "find_stabilizer",
     "gap",
     "gap_by_horizon",
     "plan_memory",

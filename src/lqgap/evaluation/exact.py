@@ -11,7 +11,7 @@ and its cost can be had forward, backward, or (time-invariant) by doubling, in l
     backward:  X_h = AA' X_{h+1} AA + NN ,      V = tr(X_0 Pi_0) + sum_h n0 + tr(X_{h+1} Gam)
     doubling:  the map over k steps composed with itself; nothing is subtracted, unstable loops are exact too
 
-The gap is summed from its identity (see `yardstick`) over the joint covariance of xhat and xi, not from a
+The gap is summed from its identity (see `reference`) over the joint covariance of xhat and xi, not from a
 difference of costs, and keeps its digits where it is small. All results have derivatives.
 """
 
@@ -22,11 +22,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from lqgap.arguments import is_concrete
 from lqgap.errors import InvalidArgumentError
-from lqgap.evaluation.reading import read_horizon, require_fit
-from lqgap.evaluation.yardstick import yardstick
+from lqgap.evaluation.arguments import read_horizon, require_fit
+from lqgap.evaluation.reference import reference_of
 from lqgap.linalg import spectral_radius
-from lqgap.linalg.arguments import is_concrete
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.policies import AbstractLinearPolicy, LinearStep
 from lqgap.systems import LQG
@@ -183,8 +183,8 @@ def _average(policy: AbstractLinearPolicy, plant: LQG) -> Array:
 
 @eqx.filter_jit
 def _gap(policy: AbstractLinearPolicy, plant: LQG, horizon: int) -> Array:
-    measure = yardstick(plant, horizon=horizon)
-    A, B, C = measure.A, measure.B, measure.C
+    reference = reference_of(plant, horizon=horizon)
+    A, B, C = reference.A, reference.B, reference.C
 
     def step(Pi: Array, now: tuple[Array, tuple[Array, ...]]) -> tuple[Array, Array]:
         # s = (xhat_{h|h-1}, xi), driven by the innovation: y = C xhat + e.
@@ -198,5 +198,5 @@ def _gap(policy: AbstractLinearPolicy, plant: LQG, horizon: int) -> Array:
         return transition @ Pi @ transition.T + from_innovation @ from_innovation.T, jnp.sum(M * covariance)
 
     first = jnp.zeros_like(close_loop(policy.at(0), plant).transition)
-    steps = (measure.K, measure.M, measure.L, measure.S_root)
+    steps = (reference.K, reference.M, reference.L, reference.S_root)
     return jnp.sum(jax.lax.scan(step, first, (jnp.arange(horizon + 1), steps))[1])

@@ -1,4 +1,4 @@
-"""The sim-to-real gap of any policy on every member of a class, by the identity of `yardstick`."""
+"""The sim-to-real gap of any policy on every member of a class, by the identity of `reference`."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from lqgap.arguments import read_count, read_key, read_positive
 from lqgap.errors import InvalidArgumentError, NotConvergedError
+from lqgap.evaluation.arguments import cast, read_horizon, read_precision, read_systems, rollout_keys
 from lqgap.evaluation.noise import standard_normal
-from lqgap.evaluation.progress import track
-from lqgap.evaluation.reading import cast, read_horizon, read_precision, read_systems, rollout_keys
-from lqgap.evaluation.yardstick import Yardstick, excess, yardstick
-from lqgap.linalg.arguments import read_count, read_key, read_positive
+from lqgap.evaluation.reference import Reference, excess, reference_of
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, read_limits
+from lqgap.progress import track
 from lqgap.systems import LQG
 
 MAX_ROLLOUTS = 10_000_000
@@ -87,13 +87,13 @@ def gap(
     least = least if target == np.inf else max(least, PILOT)
     dtype = read_precision(precision)
     allowed = read_limits(limits, num_inputs=policy.num_inputs)
-    measures = yardsticks(systems, horizon=horizon)
-    return estimate_gap(policy, measures, allowed, key=key, num_rollouts=least, target=target, dtype=dtype)
+    references = references_of(systems, horizon=horizon)
+    return estimate_gap(policy, references, allowed, key=key, num_rollouts=least, target=target, dtype=dtype)
 
 
 def estimate_gap(
     policy: AbstractPolicy,
-    measures: Yardstick,
+    references: Reference,
     limits: Limits,
     *,
     key: PRNGKeyArray,
@@ -101,39 +101,39 @@ def estimate_gap(
     target: float = np.inf,
     dtype: Any = jnp.float64,
 ) -> GapEstimate:
-    """The gap against the yardsticks of all members, from arguments that have been read."""
-    value = np.asarray(measures.value)
-    num_members, num_steps, num_outputs = len(value), measures.K.shape[1], measures.C.shape[-2]
+    """The gap against the references of all members, from arguments that have been read."""
+    value = np.asarray(references.value)
+    num_members, num_steps, num_outputs = len(value), references.K.shape[1], references.C.shape[-2]
     sums = _Sums(num_members, num_steps)
     block = block_size(num_members, num_steps - 1, num_outputs, num_rollouts)
-    policy, measures, limits = cast((policy, measures, limits), dtype)
+    policy, references, limits = cast((policy, references, limits), dtype)
     with track("gap", total=num_rollouts if target == np.inf else None) as advance:
         for first in _blocks(block):
             count = block if target < np.inf else min(block, num_rollouts - first)
             indices = jnp.arange(first, first + block)
-            sums.add(_block(policy, measures, limits, key, indices, indices < first + count))
+            sums.add(_block(policy, references, limits, key, indices, indices < first + count))
             advance(count)
             if sums.count >= num_rollouts and (sums.largest_stderr <= target or sums.count >= MAX_ROLLOUTS):
                 break
     return sums.estimate(value)
 
 
-def yardsticks(systems: LQG, *, horizon: int) -> Yardstick:
-    """The yardsticks of all members; raises where a member's optimal cost leaves double precision."""
+def references_of(systems: LQG, *, horizon: int) -> Reference:
+    """The references of all members; raises where a member's optimal cost leaves double precision."""
     size = len(systems.A) * (horizon + 1) * systems.num_states**2
     if size > MAX_TERMS:
         raise InvalidArgumentError(
             f"{len(systems.A)} members over {horizon + 1} steps do not fit into memory: take a subset of the "
             f"members at a time, or a shorter horizon"
         )
-    measures = _yardsticks(systems, horizon)
-    finite = np.isfinite(np.asarray(measures.value))
+    references = _references_of(systems, horizon)
+    finite = np.isfinite(np.asarray(references.value))
     if not np.all(finite):
         raise NotConvergedError(
             f"member {int(np.argmin(finite))} has no optimal cost over steps 0..{horizon} in double "
             f"precision: an unstable mode grows unseen or unmoved (lqgap.check_assumptions says which)"
         )
-    return measures
+    return references
 
 
 def block_size(num_members: int, horizon: int, num_outputs: int, num_rollouts: int) -> int:
@@ -143,7 +143,7 @@ def block_size(num_members: int, horizon: int, num_outputs: int, num_rollouts: i
     return max(1, min(num_rollouts, by_noise, by_terms, PAIRS_AT_A_TIME // num_members))
 
 
-def draw_normals(key: PRNGKeyArray, *, num_steps: int, like: Yardstick) -> Float[Array, "time output"]:
+def draw_normals(key: PRNGKeyArray, *, num_steps: int, like: Reference) -> Float[Array, "time output"]:
     """The standard normal numbers of one rollout."""
     shape = (num_steps, like.C.shape[-2])
     return standard_normal(key, shape, like.C.dtype)
@@ -201,25 +201,25 @@ def _blocks(size: int) -> Iterator[int]:
 
 
 @eqx.filter_jit
-def _yardsticks(systems: LQG, horizon: int) -> Yardstick:
-    return jax.vmap(lambda plant: yardstick(plant, horizon=horizon))(systems)
+def _references_of(systems: LQG, horizon: int) -> Reference:
+    return jax.vmap(lambda plant: reference_of(plant, horizon=horizon))(systems)
 
 
 @eqx.filter_jit
 def _block(
-    policy: AbstractPolicy, measures: Yardstick, limits: Limits, key: Array, indices: Array, counted: Array
+    policy: AbstractPolicy, references: Reference, limits: Limits, key: Array, indices: Array, counted: Array
 ) -> tuple[Array, ...]:
     """Sums over a block of rollouts, of those that count."""
-    num_steps = measures.K.shape[1]
+    num_steps = references.K.shape[1]
     keys_noise, keys_policy = rollout_keys(key, indices)
-    normals = jax.vmap(lambda k: draw_normals(k, num_steps=num_steps, like=measures))(keys_noise)
+    normals = jax.vmap(lambda k: draw_normals(k, num_steps=num_steps, like=references))(keys_noise)
 
-    def of_member(measure: Yardstick) -> Array:
-        return jax.vmap(lambda normal, k: excess(policy, measure, normal, k, limits).per_step)(
+    def of_member(reference: Reference) -> Array:
+        return jax.vmap(lambda normal, k: excess(policy, reference, normal, k, limits).per_step)(
             normals, keys_policy
         )
 
-    terms = jax.vmap(of_member)(measures).astype(jnp.float64)
+    terms = jax.vmap(of_member)(references).astype(jnp.float64)
     terms = jnp.where(jnp.isnan(terms), jnp.inf, terms)
     weight = counted.astype(jnp.float64)
     totals = jnp.sum(jnp.where(counted[None, :, None], terms, 0), axis=2)

@@ -16,11 +16,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
+from lqgap.arguments import read_count, read_key
 from lqgap.errors import InvalidArgumentError
-from lqgap.evaluation.gap import MAX_ROLLOUTS, GapEstimate, estimate_gap, yardsticks
-from lqgap.evaluation.reading import MAX_HORIZON, read_horizon, read_systems
-from lqgap.evaluation.yardstick import Yardstick
-from lqgap.linalg.arguments import read_count, read_key
+from lqgap.evaluation.arguments import MAX_HORIZON, read_horizon, read_systems
+from lqgap.evaluation.gap import MAX_ROLLOUTS, GapEstimate, estimate_gap, references_of
+from lqgap.evaluation.reference import Reference
 from lqgap.policies import AbstractPolicy, ModelBank
 from lqgap.policies.limits import read_limits
 
@@ -48,20 +48,20 @@ def gap_by_horizon(
     systems = read_systems(policy, members)
     count = read_count("num_rollouts", num_rollouts, least=2, most=MAX_ROLLOUTS)
     limits = read_limits(None, num_inputs=policy.num_inputs)
-    measures = yardsticks(systems, horizon=longest)
+    references = references_of(systems, horizon=longest)
     estimates = []
     for horizon in horizons:
         planned = replan(policy, sooner=longest - horizon)
-        shorter = shorten(measures, sooner=longest - horizon)
+        shorter = shorten(references, sooner=longest - horizon)
         estimates.append(estimate_gap(planned, shorter, limits, key=key, num_rollouts=count))
     return estimates
 
 
-def shorten(measures: Yardstick, *, sooner: int) -> Yardstick:
-    """The yardsticks of a horizon that ends so many steps sooner; what comes after it costs nothing."""
-    K, M = (_ahead(stack, sooner, axis=1) for stack in (measures.K, measures.M))
+def shorten(references: Reference, *, sooner: int) -> Reference:
+    """The references of a horizon that ends so many steps sooner; what comes after it costs nothing."""
+    K, M = (_ahead(stack, sooner, axis=1) for stack in (references.K, references.M))
     counts = jnp.arange(M.shape[1]) < M.shape[1] - sooner
-    return eqx.tree_at(lambda m: (m.K, m.M), measures, (K, M * counts[None, :, None, None]))
+    return eqx.tree_at(lambda m: (m.K, m.M), references, (K, M * counts[None, :, None, None]))
 
 
 def replan(policy: AbstractPolicy, *, sooner: int) -> AbstractPolicy:

@@ -17,14 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from lqgap.arguments import read_count, read_key
+from lqgap.evaluation.arguments import read_horizon, read_systems, rollout_keys
 from lqgap.evaluation.gap import MAX_ROLLOUTS, block_size, draw_normals, standard_error
-from lqgap.evaluation.progress import track
-from lqgap.evaluation.reading import read_horizon, read_systems, rollout_keys
-from lqgap.evaluation.yardstick import Yardstick, excess
+from lqgap.evaluation.reference import Reference, excess
 from lqgap.linalg import quadratic
-from lqgap.linalg.arguments import read_count, read_key
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, read_limits
+from lqgap.progress import track
 from lqgap.simulators.finite import solve_members
 from lqgap.systems import LQG, Belief, bias_matrix, correct, predict, prior, require_converged, solve
 
@@ -84,9 +84,9 @@ def regret(
 
 
 class _Steady(eqx.Module):
-    """The stationary optimum as a yardstick, and the exact terms of the regret."""
+    """The stationary optimum as a reference, and the exact terms of the regret."""
 
-    measure: Yardstick
+    reference: Reference
     P: Array
     first: Array
     last_noise: Array
@@ -117,7 +117,7 @@ def _steady_of(plant: LQG, horizon: int) -> _Steady:
     _, (L, S_root, biases) = jax.lax.scan(step, prior(plant), length=horizon + 2)
     num_steps = horizon + 1
     return _Steady(
-        measure=Yardstick(
+        reference=Reference(
             A=plant.A,
             B=plant.B,
             C=plant.C,
@@ -140,11 +140,11 @@ def _block(
 ) -> tuple[Array, ...]:
     """Sums over a block of rollouts: of regrets, their squares, the excess at every step, last biases."""
     keys_noise, keys_policy = rollout_keys(key, indices)
-    num_steps = steady.measure.K.shape[1]
-    normals = jax.vmap(lambda k: draw_normals(k, num_steps=num_steps, like=steady.measure))(keys_noise)
+    num_steps = steady.reference.K.shape[1]
+    normals = jax.vmap(lambda k: draw_normals(k, num_steps=num_steps, like=steady.reference))(keys_noise)
 
     def of_member(member: _Steady) -> tuple[Array, ...]:
-        run = jax.vmap(lambda normal, k: excess(policy, member.measure, normal, k, limits))(
+        run = jax.vmap(lambda normal, k: excess(policy, member.reference, normal, k, limits))(
             normals, keys_policy
         )
         last = jax.vmap(lambda mu: quadratic(mu, member.P))(run.predicted) + member.last_noise

@@ -10,10 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from lqgap.arguments import read_key
+from lqgap.evaluation.arguments import cast, read_horizon, read_precision, require_fit
 from lqgap.evaluation.noise import standard_normal
-from lqgap.evaluation.reading import cast, read_horizon, read_precision, require_fit
 from lqgap.linalg import quadratic, sqrt_psd
-from lqgap.linalg.arguments import read_key
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, read_limits
 from lqgap.systems import LQG

@@ -11,74 +11,74 @@ import jax.numpy as jnp
 import numpy as np
 
 from lqgap.adaptive import LQGVTR, Trace, VTROptions, run_many
+from lqgap.batches import join, take
 from lqgap.evaluation import gap
-from lqgap.evaluation.gap import yardsticks
-from lqgap.experiments import stages
-from lqgap.experiments.setting import key_for, pad_to
-from lqgap.experiments.stages import NOISE, Bench
+from lqgap.evaluation.gap import references_of
+from lqgap.experiments import units
+from lqgap.experiments.plants import key_for, pad_to
 from lqgap.experiments.study import Adaptive
-from lqgap.linalg.rows import join, take
+from lqgap.experiments.units import NOISE, Workspace
 from lqgap.simulators.finite import solve_members
 
 NUM_POINTS = 200  # of a trace
 
 
-def judge(bench: Bench, options: Adaptive) -> dict[str, Any]:
+def judge(workspace: Workspace, options: Adaptive) -> dict[str, Any]:
     """The gap on every plant that methods meet, on the noise of all others."""
     estimate = gap(
-        _algorithm(bench, options.constants).policy(),
-        bench.judged,
-        horizon=bench.study.horizon,
-        key=key_for(bench.study.seed, NOISE),
+        _algorithm(workspace, options.constants).policy(),
+        workspace.judged,
+        horizon=workspace.study.horizon,
+        key=key_for(workspace.study.seed, NOISE),
         num_rollouts=max(2, options.runs),
     )
-    return {"mean": bench.split(estimate.mean), "stderr": bench.split(estimate.stderr)}
+    return {"mean": workspace.split(estimate.mean), "stderr": workspace.split(estimate.stderr)}
 
 
-def runs(bench: Bench, options: Adaptive) -> list[dict[str, Any]]:
+def runs(workspace: Workspace, options: Adaptive) -> list[dict[str, Any]]:
     """One run on each of the first real plants."""
-    return stages.runs(bench, _algorithm(bench, options.constants).policy())
+    return units.runs(workspace, _algorithm(workspace, options.constants).policy())
 
 
-def adapt(bench: Bench, options: Adaptive) -> dict[str, Any]:
+def adapt(workspace: Workspace, options: Adaptive) -> dict[str, Any]:
     """The largest regret over the members at every horizon, with D; and what it did on the real plants."""
-    members, real = bench.members, bench.real
+    members, real = workspace.members, workspace.real
     rows = np.repeat(np.arange(len(members)), options.runs)
-    num_real = min(bench.study.evaluation.trajectories, len(real.names))
+    num_real = min(workspace.study.evaluation.trajectories, len(real.names))
     most = max(members.systems.num_states, real.systems.num_states)
     ours, theirs = pad_to(members.systems, most), pad_to(real.systems, most)
     plants = join([take(ours, rows), take(theirs, np.arange(num_real))])
-    keys = jax.random.split(key_for(bench.study.seed, "adapt"), len(rows) + num_real)
-    algorithm = _algorithm(bench, options.constants)
+    keys = jax.random.split(key_for(workspace.study.seed, "adapt"), len(rows) + num_real)
+    algorithm = _algorithm(workspace, options.constants)
     traces = run_many(algorithm, plants, keys=keys, num_points=algorithm.horizon + 1)
     regret = np.asarray([trace.regret for trace in traces[: len(rows)]])
     return {
-        "worst": _worst_regrets(bench, regret.reshape(len(members), options.runs, -1)),
+        "worst": _worst_regrets(workspace, regret.reshape(len(members), options.runs, -1)),
         "traces": [
-            {"plant": name, **_account(bench, trace)}
+            {"plant": name, **_account(workspace, trace)}
             for name, trace in zip(real.names[:num_real], traces[len(rows) :], strict=True)
         ],
     }
 
 
-def _worst_regrets(bench: Bench, regret: np.ndarray) -> list[dict[str, float]]:
+def _worst_regrets(workspace: Workspace, regret: np.ndarray) -> list[dict[str, float]]:
     """At every horizon the largest mean over the members, plus D."""
-    systems, count = bench.members.systems, regret.shape[1]
+    systems, count = workspace.members.systems, regret.shape[1]
     mean = regret.mean(axis=1)
     stderr = regret.std(axis=1, ddof=min(1, count - 1)) / np.sqrt(count)
     J = np.asarray(solve_members(systems).J)
     found = []
-    for horizon in bench.study.evaluation.horizons:
-        value = np.asarray(yardsticks(systems, horizon=horizon).value)
+    for horizon in workspace.study.evaluation.horizons:
+        value = np.asarray(references_of(systems, horizon=horizon).value)
         D = float(np.max(np.abs((horizon + 1) * J - value)))
         row = int(np.argmax(mean[:, horizon]))
         found.append({"mean": float(mean[row, horizon]) + D, "stderr": float(stderr[row, horizon])})
     return found
 
 
-def _account(bench: Bench, trace: Trace) -> dict[str, Any]:
+def _account(workspace: Workspace, trace: Trace) -> dict[str, Any]:
     """A trace in plain values; before the first switch the member with the smallest J is acted on."""
-    members, last = bench.members, bench.study.horizon
+    members, last = workspace.members, workspace.study.horizon
     first = members.describe(int(jnp.argmin(solve_members(members.systems).J)))
     rows = [tuple(map(float, row)) for row in np.asarray(members.parameters)]
     acted = [(0, first)] + [(s.step, members.describe(rows.index(s.theta))) for s in trace.switches]
@@ -99,7 +99,9 @@ def _account(bench: Bench, trace: Trace) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=1)
-def _algorithm(bench: Bench, constants: str) -> LQGVTR:
-    horizon = max([bench.study.horizon, *bench.study.evaluation.horizons])  # one for all: less to compile
+def _algorithm(workspace: Workspace, constants: str) -> LQGVTR:
+    horizon = max(
+        [workspace.study.horizon, *workspace.study.evaluation.horizons]
+    )  # one for all: less to compile
     # Side by side, waiting for the score saves nothing.
-    return LQGVTR(bench.members, horizon=horizon, constants=constants, options=VTROptions(num_waiting=0))
+    return LQGVTR(workspace.members, horizon=horizon, constants=constants, options=VTROptions(buffer_size=0))

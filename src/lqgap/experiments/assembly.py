@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from lqgap.experiments.methods import ABOUT
+from lqgap.experiments.plants import BoxMap
 from lqgap.experiments.record import (
     FORMAT,
     Adaptation,
@@ -27,10 +28,9 @@ from lqgap.experiments.record import (
     Series,
     Trajectory,
 )
-from lqgap.experiments.setting import BoxMap
-from lqgap.experiments.stages import Bench
+from lqgap.experiments.units import Workspace
 from lqgap.simulators import AbstractFamily, Finite
-from lqgap.theory.certificate import upper_limit
+from lqgap.theory.certificates.bracket import upper_limit
 
 DELTA = 0.05  # with which the upper end of the bracket may fail
 OUTSIDE = (
@@ -43,7 +43,7 @@ Results = Mapping[str, Any]  # of the units, by name
 
 
 def assemble(
-    bench: Bench,
+    workspace: Workspace,
     results: Results,
     *,
     warnings: Sequence[str],
@@ -51,9 +51,9 @@ def assemble(
     versions: Mapping[str, str],
 ) -> Record:
     """The record; a method that could not be made is left out, with a warning."""
-    study = bench.study
+    study = workspace.study
     names = [name for name in study.methods.chosen if f"gaps {name}" in results]
-    gaps = [_method_gaps(bench, name, results[f"gaps {name}"]) for name in names]
+    gaps = [_method_gaps(workspace, name, results[f"gaps {name}"]) for name in names]
     recommended = _recommend(gaps)
     return Record(
         format=FORMAT,
@@ -62,16 +62,16 @@ def assemble(
         seed=study.seed,
         precision="float64",
         versions=dict(versions),
-        parameters=_parameters(bench),
-        warnings=[*_plant_warnings(bench), *warnings],
+        parameters=_parameters(workspace),
+        warnings=[*_plant_warnings(workspace), *warnings],
         methods=[_method(name, results.get(f"train {name}", {})) for name in names],
-        real=_real(bench, results["optimum"]["value"]["real"]),
+        real=_real(workspace, results["optimum"]["value"]["real"]),
         recommended=recommended,
         audit=Audit.model_validate(results["audit"]["audit"]),
         gaps=Gaps(horizon=study.horizon, num_rollouts=study.evaluation.rollouts, methods=gaps),
-        horizons=_horizons(bench, names, results),
-        heat_map=_heat_map(bench, names, results),
-        bracket=_bracket(bench, recommended, results),
+        horizons=_horizons(workspace, names, results),
+        heat_map=_heat_map(workspace, names, results),
+        bracket=_bracket(workspace, recommended, results),
         trajectories=[
             Trajectory(method=name, **run) for name in names for run in results.get(f"runs {name}", ())
         ],
@@ -98,14 +98,14 @@ def _method(name: str, made: Mapping[str, Any]) -> Method:
     )
 
 
-def _parameters(bench: Bench) -> list[Parameter]:
-    if not isinstance(bench.family, AbstractFamily):
+def _parameters(workspace: Workspace) -> list[Parameter]:
+    if not isinstance(workspace.family, AbstractFamily):
         return []
-    return [Parameter(name=p.name, unit=p.unit, low=p.low, high=p.high) for p in bench.family.parameters]
+    return [Parameter(name=p.name, unit=p.unit, low=p.low, high=p.high) for p in workspace.family.parameters]
 
 
-def _real(bench: Bench, values: Sequence[float]) -> list[Plant]:
-    real = bench.real
+def _real(workspace: Workspace, values: Sequence[float]) -> list[Plant]:
+    real = workspace.real
     rows = zip(real.names, real.parameters, real.is_member, values, strict=True)
     return [
         Plant(name=name, parameters=dict(parameters), is_member=is_member, optimal_cost=value)
@@ -113,10 +113,12 @@ def _real(bench: Bench, values: Sequence[float]) -> list[Plant]:
     ]
 
 
-def _plant_warnings(bench: Bench) -> list[str]:
-    real = bench.real
+def _plant_warnings(workspace: Workspace) -> list[str]:
+    real = workspace.real
     outside = [name for name, inside in zip(real.names, real.is_member, strict=True) if not inside]
-    drawn_from_class = [FROM_CLASS] if isinstance(bench.family, Finite) and bench.study.real.count else []
+    drawn_from_class = (
+        [FROM_CLASS] if isinstance(workspace.family, Finite) and workspace.study.real.count else []
+    )
     return [*(OUTSIDE.format(name=name) for name in outside), *drawn_from_class]
 
 
@@ -130,12 +132,12 @@ def _mean(mean: Sequence[float], stderr: Sequence[float]) -> Estimate:
     return Estimate(mean=float(np.mean(mean)), stderr=float(np.mean(stderr)))
 
 
-def _method_gaps(bench: Bench, name: str, result: Mapping[str, Any]) -> MethodGaps:
+def _method_gaps(workspace: Workspace, name: str, result: Mapping[str, Any]) -> MethodGaps:
     mean, stderr = result["mean"], result["stderr"]
     box_worst, box_worst_at = None, None
-    if bench.box is not None:
+    if workspace.box is not None:
         index, box_worst = _worst(mean["grid"] + mean["map"], stderr["grid"] + stderr["map"])
-        box_worst_at = _parameters_at(bench, bench.box, index)
+        box_worst_at = _parameters_at(workspace, workspace.box, index)
     return MethodGaps(
         method=name,
         grid_worst=_worst(mean["grid"], stderr["grid"])[1],
@@ -148,10 +150,10 @@ def _method_gaps(bench: Bench, name: str, result: Mapping[str, Any]) -> MethodGa
     )
 
 
-def _parameters_at(bench: Bench, box: BoxMap, index: int) -> dict[str, float]:
+def _parameters_at(workspace: Workspace, box: BoxMap, index: int) -> dict[str, float]:
     """Of the plant of this number among the class and then the map."""
-    size = len(bench.members)
-    members, row = (bench.members, index) if index < size else (box.members, index - size)
+    size = len(workspace.members)
+    members, row = (workspace.members, index) if index < size else (box.members, index - size)
     return dict(zip(members.names, np.asarray(members.parameters[row]).tolist(), strict=True))
 
 
@@ -166,8 +168,8 @@ def _recommend(gaps: Sequence[MethodGaps]) -> str | None:
     return min(candidates, key=worst).method if candidates else None
 
 
-def _horizons(bench: Bench, names: Sequence[str], results: Results) -> HorizonStudy | None:
-    horizons = list(bench.study.evaluation.horizons)
+def _horizons(workspace: Workspace, names: Sequence[str], results: Results) -> HorizonStudy | None:
+    horizons = list(workspace.study.evaluation.horizons)
     series = [
         Series(
             method=name,
@@ -187,14 +189,14 @@ def _horizons(bench: Bench, names: Sequence[str], results: Results) -> HorizonSt
         method=None,
         label="No policy is better",
         kind="lower bound",
-        horizons=horizons if lower["by_horizon"] else [bench.study.horizon],
+        horizons=horizons if lower["by_horizon"] else [workspace.study.horizon],
         values=[Estimate(mean=value, stderr=0.0) for value in values],
     )
     return HorizonStudy(series=[*series, bound])
 
 
-def _heat_map(bench: Bench, names: Sequence[str], results: Results) -> HeatMap | None:
-    box = bench.box
+def _heat_map(workspace: Workspace, names: Sequence[str], results: Results) -> HeatMap | None:
+    box = workspace.box
     if box is None:
         return None
     shape = (len(box.y_values), len(box.x_values))
@@ -218,7 +220,7 @@ def _heat_map(bench: Bench, names: Sequence[str], results: Results) -> HeatMap |
     )
 
 
-def _bracket(bench: Bench, method: str | None, results: Results) -> Bracket | None:
+def _bracket(workspace: Workspace, method: str | None, results: Results) -> Bracket | None:
     if method is None:
         return None
     lower, found = results["lower bound"], results[f"gaps {method}"]
@@ -226,8 +228,8 @@ def _bracket(bench: Bench, method: str | None, results: Results) -> Bracket | No
     upper = upper_limit(mean, stderr, delta=DELTA)
     return Bracket(
         method=method,
-        horizon=bench.study.horizon,
-        num_members=len(bench.members),
+        horizon=workspace.study.horizon,
+        num_members=len(workspace.members),
         lower=lower["value"],
         kind=lower["kind"],
         set_by=list(lower["set_by"]),

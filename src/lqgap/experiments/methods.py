@@ -10,10 +10,9 @@ import jax
 from jaxtyping import Array
 
 from lqgap.errors import InvalidArgumentError
-from lqgap.evaluation import find_stabilizer
 from lqgap.experiments.family import Family
+from lqgap.experiments.plants import key_for
 from lqgap.experiments.record import Kind
-from lqgap.experiments.setting import key_for
 from lqgap.experiments.study import Identify, Part, Trained
 from lqgap.policies import (
     AbstractPolicy,
@@ -22,10 +21,17 @@ from lqgap.policies import (
     ProbingBank,
     RandomProbe,
     Recurrent,
-    Stationary,
+    StationaryLQG,
 )
 from lqgap.simulators import Finite
-from lqgap.training import Monitor, TrainingOptions, TrainingResult, train_randomized, train_robust
+from lqgap.training import (
+    Monitor,
+    TrainingOptions,
+    TrainingResult,
+    find_stabilizer,
+    train_randomized,
+    train_robust,
+)
 
 VALIDATE_EVERY = 20
 RECEIPT_ROLLOUTS = 64  # the study judges policies itself, all on the same noise
@@ -88,7 +94,7 @@ def make_policy(
     match name, options:
         case "nominal", _:
             middle = members[len(members) // 2] if isinstance(family, Finite) else family.nominal()
-            return Made(Stationary(middle))
+            return Made(StationaryLQG(middle))
         case "linear", _:
             return Made(find_stabilizer(members))
         case "bank", _:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lqgap.errors import InvalidArgumentError, LqgapError
-from lqgap.experiments.reading import Source, check_study, content_hash
+from lqgap.experiments.parsing import Source, check_study, content_hash
 from lqgap.experiments.store import Finished, Store, Unit
 from lqgap.experiments.study import Adaptive, Part, Study
 from lqgap.experiments.transfer import STORE, versions
@@ -127,17 +127,17 @@ def combine(
 def measure(task: Task) -> dict[str, dict[str, float]]:
     """The gaps of all methods of a study."""
     import lqgap
-    from lqgap.experiments import stages
+    from lqgap.experiments import units
 
     lqgap.enable_x64()  # a worker of a cluster has settings of its own
     study, source = Study.model_validate(task.study), Source(task.name, Path(task.folder))
     with tempfile.TemporaryDirectory() as folder:
-        bench = stages.Bench(study, source, Path(folder), trust=task.trust)
-        bench.kept = stages.audit(bench)["kept"]
-        value = stages.optimum(bench)["value"]
+        workspace = units.Workspace(study, source, Path(folder), trust=task.trust)
+        workspace.kept = units.audit(workspace)["kept"]
+        value = units.optimum(workspace)["value"]
         rows = {}
         for name, options in study.methods.chosen.items():
-            gaps = _judge(bench, name, options)
+            gaps = _judge(workspace, name, options)
             if gaps is None:
                 continue
             mean = gaps["mean"]
@@ -151,16 +151,16 @@ def measure(task: Task) -> dict[str, dict[str, float]]:
     return rows
 
 
-def _judge(bench: Any, name: str, options: Part) -> dict[str, Any] | None:
+def _judge(workspace: Any, name: str, options: Part) -> dict[str, Any] | None:
     """The gaps of a method; None if the class has none of its kind."""
-    from lqgap.experiments import adaptation, stages
+    from lqgap.experiments import adaptation, units
 
     if isinstance(options, Adaptive):
-        return adaptation.judge(bench, options)
+        return adaptation.judge(workspace, options)
     if name == "oracle":
-        return stages.judge(bench, None)
-    made = stages.train(bench, name, key=name)
-    return None if "missing" in made else stages.judge(bench, stages.open_policy(bench, made))
+        return units.judge(workspace, None)
+    made = units.train(workspace, name, key=name)
+    return None if "missing" in made else units.judge(workspace, units.open_policy(workspace, made))
 
 
 def _timed(task: Task) -> tuple[dict[str, dict[str, float]], float]:

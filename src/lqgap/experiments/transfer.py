@@ -20,7 +20,7 @@ from typing import Any
 import pydantic
 
 from lqgap.errors import CorruptFileError, InvalidArgumentError, LqgapWarning
-from lqgap.experiments.reading import Source, content_hash
+from lqgap.experiments.parsing import Source, content_hash
 from lqgap.experiments.record import Record
 from lqgap.experiments.store import Finished, Store, Unit
 from lqgap.experiments.study import Adaptive, Study
@@ -119,38 +119,42 @@ class _Work:
 
 
 def _compute(work: _Work, folder: Path, *, trust: bool) -> Record:
-    from lqgap.experiments import stages
+    from lqgap.experiments import units
     from lqgap.experiments.assembly import assemble
 
     study = work.study
-    bench = stages.Bench(study, work.source, folder, trust=trust)
-    bench.kept = work.do("audit", {}, lambda _: stages.audit(bench))["kept"]
+    workspace = units.Workspace(study, work.source, folder, trust=trust)
+    workspace.kept = work.do("audit", {}, lambda _: units.audit(workspace))["kept"]
     judged = study.model_dump(include={"horizon", "real"}) | {"map_points": study.evaluation.map_points}
-    work.do("optimum", judged, lambda _: stages.optimum(bench))
+    work.do("optimum", judged, lambda _: units.optimum(workspace))
     for name, options in study.methods.chosen.items():
         method = {"horizon": study.horizon, "options": options.model_dump()}
         if isinstance(options, Adaptive):
-            _adapt(work, bench, name, options, judged)
+            _adapt(work, workspace, name, options, judged)
             continue
-        policy = None if name == "oracle" else _policy(work, bench, name, method)
+        policy = None if name == "oracle" else _policy(work, workspace, name, method)
         if policy is None and name != "oracle":
             continue
         rollouts = {"rollouts": study.evaluation.rollouts}
-        work.do(f"gaps {name}", {**method, **judged, **rollouts}, lambda _, p=policy: stages.judge(bench, p))
+        work.do(
+            f"gaps {name}", {**method, **judged, **rollouts}, lambda _, p=policy: units.judge(workspace, p)
+        )
         chosen = {"trajectories": study.evaluation.trajectories}
-        work.do(f"runs {name}", {**method, **judged, **chosen}, lambda _, p=policy: stages.runs(bench, p))
+        work.do(f"runs {name}", {**method, **judged, **chosen}, lambda _, p=policy: units.runs(workspace, p))
         if policy is not None and study.evaluation.horizons:
             looks = {**method, **rollouts, "horizons": study.evaluation.horizons}
-            work.do(f"horizons {name}", looks, lambda _, p=policy: stages.by_horizon(bench, p))
+            work.do(f"horizons {name}", looks, lambda _, p=policy: units.by_horizon(workspace, p))
     looks = {"horizon": study.horizon, "horizons": study.evaluation.horizons}
-    work.do("lower bound", looks, lambda _: stages.lower_bound(bench))
-    sheet = work.do("bounds", {"horizon": study.horizon}, lambda _: stages.theory_bounds(bench))
+    work.do("lower bound", looks, lambda _: units.lower_bound(workspace))
+    sheet = work.do("bounds", {"horizon": study.horizon}, lambda _: units.theory_bounds(workspace))
     if "missing" in sheet:
         work.warnings.append(f"there are no bounds: {sheet['missing']}")
-    return assemble(bench, work.results, warnings=work.warnings, timings=work.timings, versions=versions())
+    return assemble(
+        workspace, work.results, warnings=work.warnings, timings=work.timings, versions=versions()
+    )
 
 
-def _adapt(work: _Work, bench: Any, name: str, options: Adaptive, judged: dict[str, Any]) -> None:
+def _adapt(work: _Work, workspace: Any, name: str, options: Adaptive, judged: dict[str, Any]) -> None:
     """A method that learns on the plant has no policy to keep, and a trace beside its gaps."""
     from lqgap.experiments import adaptation
 
@@ -159,23 +163,23 @@ def _adapt(work: _Work, bench: Any, name: str, options: Adaptive, judged: dict[s
     configuration = {"options": options.model_dump(), **looks}
     units = {"gaps": adaptation.judge, "runs": adaptation.runs, "horizons": adaptation.adapt}
     for what, compute in units.items():
-        work.do(f"{what} {name}", configuration, lambda _, compute=compute: compute(bench, options))
+        work.do(f"{what} {name}", configuration, lambda _, compute=compute: compute(workspace, options))
 
 
-def _policy(work: _Work, bench: Any, name: str, method: dict[str, Any]) -> Any:
+def _policy(work: _Work, workspace: Any, name: str, method: dict[str, Any]) -> Any:
     """The policy of a method, trained or read back; None if the class has none of this kind."""
-    from lqgap.experiments import stages
+    from lqgap.experiments import units
 
     def train(unit: Unit) -> dict[str, Any]:
-        return stages.train(bench, name, key=unit.key)
+        return units.train(workspace, name, key=unit.key)
 
     made = work.do(f"train {name}", method, train)
     if "missing" in made:
         work.warnings.append(f"{name} is left out: {made['missing']}")
         return None
-    if not (bench.folder / made["file"]).exists():  # it was removed: train it again, to the same end
+    if not (workspace.folder / made["file"]).exists():  # it was removed: train it again, to the same end
         train(work.unit(f"train {name}", method))
-    return stages.open_policy(bench, made)
+    return units.open_policy(workspace, made)
 
 
 def _silent(name: str, seconds: float | None) -> None:
@@ -194,6 +198,6 @@ def _read(text: str, path: Path) -> Record:
 def _write_if_changed(path: Path, text: str) -> None:
     if path.is_file() and path.read_bytes() == text.encode():
         return
-    from lqgap.linalg.archive import write_bytes
+    from lqgap.files import write_bytes
 
     write_bytes(path, text.encode())

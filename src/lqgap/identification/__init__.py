@@ -1,6 +1,7 @@
 """From a record of inputs and outputs to plants: estimates, confidence sets, diagnosis, and how to probe."""
 
 from lqgap.identification.diagnostics import Diagnosis, diagnose
+from lqgap.identification.excitation import Probing, choose_probing, probing_for_gains
 from lqgap.identification.fit import Fit, fit_parameters
 from lqgap.identification.markov import (
     MarkovEstimate,
@@ -9,7 +10,6 @@ from lqgap.identification.markov import (
     estimate_markov,
     exact_markov,
 )
-from lqgap.identification.probing import Probing, choose_probing, probing_for_gains
 from lqgap.identification.realization import Realization, align, innovation_form
 from lqgap.identification.selection import select_models, truncation_length
 from lqgap.identification.subspace import realize

@@ -18,9 +18,9 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Array, Float
 
+from lqgap.arguments import MatrixLike, read_count, read_record
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.identification.realization import Realization
-from lqgap.linalg.arguments import MatrixLike, read_count, read_record
 from lqgap.systems import LQG, filter_record
 
 

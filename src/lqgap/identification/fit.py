@@ -19,8 +19,8 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Array, Bool, Float
 
+from lqgap.arguments import MatrixLike, read_count, read_record
 from lqgap.errors import InvalidArgumentError, NotConvergedError
-from lqgap.linalg.arguments import MatrixLike, read_count, read_record
 from lqgap.simulators import AbstractFamily
 from lqgap.simulators.building import Branch, branches, build_members
 from lqgap.simulators.likelihood import batch_likelihoods

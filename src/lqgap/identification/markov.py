@@ -19,9 +19,9 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Float, Int
 
+from lqgap.arguments import MatrixLike, read_count, read_record
 from lqgap.errors import InvalidArgumentError
 from lqgap.linalg import symmetrize
-from lqgap.linalg.arguments import MatrixLike, read_count, read_record
 from lqgap.systems import LQG, Optimum, predictor_markov_parameters
 
 ROWS_AT_A_TIME = 16_384

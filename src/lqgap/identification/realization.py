@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lqgap.arguments import MatrixLike, read_count, read_covariance
 from lqgap.errors import InvalidArgumentError
 from lqgap.identification.markov import MarkovParameters
 from lqgap.linalg import solve_psd, solve_riccati, symmetrize
-from lqgap.linalg.arguments import MatrixLike, read_count, read_covariance
 from lqgap.policies import LinearDynamic
 from lqgap.systems import LQG, Optimum
 

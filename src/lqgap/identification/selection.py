@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lqgap.arguments import MatrixLike, read_count, read_positive, read_record
 from lqgap.errors import InvalidArgumentError, RefutedClassError
 from lqgap.identification.markov import (
     MAX_LENGTH,
@@ -32,9 +33,8 @@ from lqgap.identification.markov import (
 )
 from lqgap.identification.realization import Realization, best_rotation, innovation_form, rotate
 from lqgap.identification.subspace import balanced, realize
-from lqgap.linalg.arguments import MatrixLike, read_count, read_positive, read_record
 from lqgap.simulators import AbstractFamily, Finite, Unrefuted, likelihood_set
-from lqgap.simulators.measures import measure_members
+from lqgap.simulators.audit.measures import measure_members
 from lqgap.systems import LQG, Optimum
 from lqgap.systems.steady import steady_correct, steady_predict
 

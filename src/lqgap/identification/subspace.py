@@ -23,10 +23,10 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Array
 
+from lqgap.arguments import read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.identification.markov import MarkovEstimate, MarkovParameters
 from lqgap.identification.realization import Realization
-from lqgap.linalg.arguments import read_count
 
 RANK_TOLERANCE = 1e-10  # of a singular value, relative to the largest
 PATIENCE = 3  # orders without improvement after which no larger one is tried

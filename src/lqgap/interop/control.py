@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lqgap.arguments import MatrixLike
 from lqgap.errors import InvalidSystemError, LqgapError
 from lqgap.interop.state_space import (
     StateSpace,
@@ -18,7 +19,6 @@ from lqgap.interop.state_space import (
     read_matrices,
     read_sampling_time,
 )
-from lqgap.linalg.arguments import MatrixLike
 from lqgap.policies import LinearDynamic
 from lqgap.systems import LQG
 

@@ -14,12 +14,12 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from lqgap.arguments import read_count
 from lqgap.errors import InvalidArgumentError
-from lqgap.evaluation.reading import MAX_HORIZON
+from lqgap.evaluation.arguments import MAX_HORIZON
 from lqgap.interop.ensemble import Ensemble
 from lqgap.interop.members import as_plants, read_members, read_pin
 from lqgap.interop.spaces import make_spaces, read_bounds
-from lqgap.linalg.arguments import read_count
 
 ENVIRONMENT_ID = "lqgap/LQG-v0"
 

@@ -20,9 +20,9 @@ import numpy as np
 import scipy.io
 import scipy.sparse
 
+from lqgap.arguments import SYMMETRY_TOLERANCE, require_double_precision
 from lqgap.errors import CorruptFileError, InvalidArgumentError, InvalidSystemError
 from lqgap.interop.state_space import read_sampling_time, require_no_feedthrough
-from lqgap.linalg.arguments import SYMMETRY_TOLERANCE, require_double_precision
 from lqgap.simulators import Finite
 from lqgap.systems import LQG
 

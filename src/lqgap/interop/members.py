@@ -14,8 +14,8 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from lqgap.arguments import require_double_precision
 from lqgap.errors import InvalidArgumentError
-from lqgap.linalg.arguments import require_double_precision
 from lqgap.simulators import AbstractFamily, Finite, plants
 from lqgap.simulators.parameters import read_values, require_names
 from lqgap.systems import LQG, stack

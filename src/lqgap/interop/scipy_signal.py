@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
+from lqgap.arguments import MatrixLike
 from lqgap.errors import InvalidSystemError
 from lqgap.interop.state_space import (
     StateSpace,
@@ -14,7 +15,6 @@ from lqgap.interop.state_space import (
     read_matrices,
     read_sampling_time,
 )
-from lqgap.linalg.arguments import MatrixLike
 from lqgap.policies import LinearDynamic
 from lqgap.systems import LQG
 

@@ -12,8 +12,8 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
+from lqgap.arguments import MatrixLike, read_positive
 from lqgap.errors import InvalidArgumentError, InvalidSystemError
-from lqgap.linalg.arguments import MatrixLike, read_positive
 from lqgap.policies import AbstractLinearPolicy, LinearDynamic
 from lqgap.systems import LQG
 from lqgap.systems.lqg import require_single
@@ -52,7 +52,7 @@ def read_matrices(item: Any) -> StateSpace:
     if item.horizon is not None:
         raise InvalidArgumentError(
             f"the {type(item).__name__} changes with time (it is made for steps 0..{item.horizon}) and is no "
-            f"one state-space model: use a policy without a horizon, as lqgap.policies.Stationary"
+            f"one state-space model: use a policy without a horizon, as lqgap.policies.StationaryLQG"
         )
     step = item.at(0)
     if step.Dc.ndim != 2:

@@ -17,10 +17,10 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
+from lqgap.arguments import read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.interop.environment import make_ensemble, read_action, require_finite
 from lqgap.interop.members import Deck, read_members, read_pin
-from lqgap.linalg.arguments import read_count
 
 MAX_ENVIRONMENTS = 1_000_000
 

@@ -6,7 +6,7 @@ Inside `jit` failure is a field of the answer; outside, it is an exception.
 """
 
 from lqgap.linalg.lyapunov import LyapunovSolution, solve_lyapunov
-from lqgap.linalg.modes import hidden_modes, unreachable_modes
+from lqgap.linalg.modes import undetectable_modes, unstabilizable_modes
 from lqgap.linalg.psd import (
     inverse_sqrt_psd,
     log_det_psd,
@@ -36,7 +36,6 @@ __all__ = [
     "StrongStability",
     "certify_by_lyapunov",
     "certify_by_weight",
-    "hidden_modes",
     "inverse_sqrt_psd",
     "log_det_psd",
     "quadratic",
@@ -48,5 +47,6 @@ __all__ = [
     "spectral_radius",
     "sqrt_psd",
     "symmetrize",
-    "unreachable_modes",
+    "undetectable_modes",
+    "unstabilizable_modes",
 ]

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from lqgap.arguments import MatrixLike, is_concrete, read_square, read_symmetric
 from lqgap.errors import NotConvergedError
-from lqgap.linalg.arguments import MatrixLike, is_concrete, read_square, read_symmetric
 from lqgap.linalg.psd import symmetrize
 
 MAX_DOUBLINGS = 60  # 2^60 terms: more than any spectral radius below 1 in double precision needs

@@ -8,13 +8,13 @@ functions explain failures to people; they run on concrete numbers, outside `jit
 import numpy as np
 import scipy.linalg
 
-from lqgap.linalg.arguments import MatrixLike
+from lqgap.arguments import MatrixLike
 
 STABILITY_MARGIN = 1e-9  # a mode this close to the unit circle counts as marginal
 RANK_TOLERANCE = 1e-14  # smallest singular value, relative to the largest; rounding leaves 1e-16
 
 
-def unreachable_modes(A: MatrixLike, B: MatrixLike) -> list[complex]:
+def unstabilizable_modes(A: MatrixLike, B: MatrixLike) -> list[complex]:
     """The eigenvalues of A on or outside the unit circle that no column of B can move."""
     A, B = np.asarray(A), np.asarray(B)
     eigenvalues = np.linalg.eigvals(A)
@@ -28,9 +28,9 @@ def unreachable_modes(A: MatrixLike, B: MatrixLike) -> list[complex]:
     return [mode for mode in map(complex, unstable) if not _is_full_rank(A, reach, mode)]
 
 
-def hidden_modes(A: MatrixLike, C: MatrixLike) -> list[complex]:
+def undetectable_modes(A: MatrixLike, C: MatrixLike) -> list[complex]:
     """The eigenvalues of A on or outside the unit circle that no row of C shows."""
-    return unreachable_modes(np.asarray(A).T, np.asarray(C).T)
+    return unstabilizable_modes(np.asarray(A).T, np.asarray(C).T)
 
 
 def describe_modes(modes: list[complex]) -> str:

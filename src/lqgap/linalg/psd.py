@@ -27,6 +27,36 @@ def solve_psd(X: Float[Array, "n n"], Y: Float[Array, "n *columns"]) -> Float[Ar
     return jsl.cho_solve(jsl.cho_factor(X, lower=True), Y)
 
 
+def solve_unrolled(
+    S: Float[Array, "n n"], e: Float[Array, " n"]
+) -> tuple[Float[Array, " n"], Float[Array, ""]]:
+    """S^-1 e and -1/2 (e' S^-1 e + log det S), by S = G D G' with unit triangular G and diagonal D.
+
+    For few rows: in a batch every operation is elementwise, many times faster than a call of LAPACK for each
+    matrix.
+    """
+    size = len(S)
+    factor = [[S[i, j] for j in range(size)] for i in range(size)]
+    pivots, forward = [], [e[i] for i in range(size)]
+    log_density = jnp.zeros((), S.dtype)
+    for j in range(size):
+        pivot = S[j, j]
+        for k in range(j):
+            pivot = pivot - factor[j][k] ** 2 * pivots[k]
+            forward[j] = forward[j] - factor[j][k] * forward[k]
+        for i in range(j + 1, size):
+            for k in range(j):
+                factor[i][j] = factor[i][j] - factor[i][k] * factor[j][k] * pivots[k]
+            factor[i][j] = factor[i][j] / pivot
+        pivots.append(pivot)
+        log_density = log_density - 0.5 * (forward[j] ** 2 / pivot + jnp.log(pivot))
+    backward = [value / pivot for value, pivot in zip(forward, pivots, strict=True)]
+    for j in reversed(range(size)):
+        for i in range(j + 1, size):
+            backward[j] = backward[j] - factor[i][j] * backward[i]
+    return jnp.stack(backward), log_density
+
+
 def log_det_psd(X: Float[Array, "n n"]) -> Float[Array, ""]:
     """log det X for positive definite X."""
     return 2 * jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(X))))

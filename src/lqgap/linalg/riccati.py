@@ -21,16 +21,16 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from lqgap.errors import NotConvergedError, NotDetectableError, NotStabilizableError
-from lqgap.linalg.arguments import (
+from lqgap.arguments import (
     SEMIDEFINITE_TOLERANCE,
     MatrixLike,
     is_concrete,
     read_covariance,
     read_pair,
 )
+from lqgap.errors import NotConvergedError, NotDetectableError, NotStabilizableError
 from lqgap.linalg.lyapunov import lyapunov_sum
-from lqgap.linalg.modes import STABILITY_MARGIN, describe_modes, hidden_modes, unreachable_modes
+from lqgap.linalg.modes import STABILITY_MARGIN, describe_modes, undetectable_modes, unstabilizable_modes
 from lqgap.linalg.psd import solve_psd, symmetrize
 from lqgap.linalg.stability import spectral_radius
 
@@ -200,11 +200,11 @@ def _distance(X: Array, Y: Array) -> Array:
 
 
 def _require_solution(solution: RiccatiSolution, A: Array, B: Array, Q: Array) -> None:
-    if unreachable := unreachable_modes(A, B):
+    if unreachable := unstabilizable_modes(A, B):
         raise NotStabilizableError(
             f"(A, B) is not stabilisable: B cannot move the modes {describe_modes(unreachable)} of A"
         )
-    if hidden := hidden_modes(A, Q):
+    if hidden := undetectable_modes(A, Q):
         raise NotDetectableError(
             f"(A, Q) is not detectable: the modes {describe_modes(hidden)} of A do not show in the "
             f"cost x'Qx, so the cheapest input leaves them alone"

@@ -17,8 +17,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from lqgap.arguments import is_concrete, read_count
 from lqgap.errors import InvalidArgumentError, NotConvergedError
-from lqgap.linalg.arguments import is_concrete, read_count
 from lqgap.policies.policy import AbstractPolicy
 from lqgap.systems import LQG, solve, solve_finite
 from lqgap.systems.innovation import fill_lost
@@ -198,7 +198,7 @@ def _require_batch(systems: Any) -> None:
     if systems.A.ndim != 3:
         raise InvalidArgumentError(
             f"systems has A of shape {systems.A.shape}, expected (member, state, state): one plant is "
-            f"lqgap.stack([plant]), or the policy Stationary"
+            f"lqgap.stack([plant]), or the policy StationaryLQG"
         )
 
 

@@ -14,8 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from lqgap.arguments import read_count
 from lqgap.errors import InvalidArgumentError
-from lqgap.linalg.arguments import read_count
 from lqgap.policies.bank import BankMemory, ModelBank
 from lqgap.policies.policy import AbstractPolicy
 

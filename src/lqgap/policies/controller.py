@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from lqgap.arguments import read_key
 from lqgap.errors import InvalidArgumentError, NotConvergedError
-from lqgap.linalg.arguments import read_key
 from lqgap.policies.limits import Limits, read_limits
 from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
 

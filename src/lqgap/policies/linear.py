@@ -6,8 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from lqgap.arguments import MatrixLike, read_array, read_count, read_square, require_shape
 from lqgap.errors import InvalidArgumentError
-from lqgap.linalg.arguments import MatrixLike, read_array, read_count, read_square, require_shape
 from lqgap.policies.policy import AbstractLinearPolicy, LinearStep
 
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from lqgap.arguments import ArrayLike, is_concrete, read_array
 from lqgap.errors import InvalidArgumentError
-from lqgap.linalg.arguments import ArrayLike, is_concrete, read_array
 from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
 
 

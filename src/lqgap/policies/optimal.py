@@ -3,8 +3,8 @@
     xhat_{t|t} = xhat_{t|t-1} + L (y_t - C xhat_{t|t-1}) ,   xhat_{t|t-1} = A xhat_{t-1|t-1} + B u_{t-1} ,
     u_t = -K xhat_{t|t}
 
-`Stationary` has constant gains, `FiniteHorizon` those of every step. With xi = xhat_{t|t-1} as its state
-such a controller is linear: Ac = (A-BK)(I-LC), Bc = (A-BK)L, Cc = -K(I-LC), Dc = -KL.
+`StationaryLQG` has constant gains, `FiniteHorizonLQG` those of every step. With xi = xhat_{t|t-1} as its
+state such a controller is linear: Ac = (A-BK)(I-LC), Bc = (A-BK)L, Cc = -K(I-LC), Dc = -KL.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from lqgap.systems import LQG, solve, solve_finite
 from lqgap.systems.innovation import fill_lost
 
 
-class Stationary(AbstractLinearPolicy):
+class StationaryLQG(AbstractLinearPolicy):
     """The optimal controller in the long run: steady filter, constant gain."""
 
     A: Float[Array, "state state"]
@@ -66,7 +66,7 @@ class FiniteMemory(eqx.Module):
     time: Int[Array, ""]
 
 
-class FiniteHorizon(AbstractLinearPolicy):
+class FiniteHorizonLQG(AbstractLinearPolicy):
     """The optimal controller for steps 0..horizon: its cost is V*.
 
     Its gains are planned for a whole record: a lost observation is predicted over, and they stay as planned.
@@ -117,7 +117,7 @@ class FiniteHorizon(AbstractLinearPolicy):
 
 
 def _filter(
-    policy: Stationary | FiniteHorizon, xhat: Array, y: Array, u_last: Array, *, L: Array, S: Array
+    policy: StationaryLQG | FiniteHorizonLQG, xhat: Array, y: Array, u_last: Array, *, L: Array, S: Array
 ) -> Array:
     """xhat_{t|t} from xhat_{t-1|t-1}; at first both xhat and u_last are zero, and so is the prediction."""
     predicted = policy.A @ xhat + policy.B @ u_last
@@ -125,7 +125,7 @@ def _filter(
     return predicted + L @ innovation
 
 
-def _linear(policy: Stationary | FiniteHorizon, K: Array, L: Array) -> LinearStep:
+def _linear(policy: StationaryLQG | FiniteHorizonLQG, K: Array, L: Array) -> LinearStep:
     closed_loop = policy.A - policy.B @ K
     keep = jnp.eye(len(policy.A), dtype=L.dtype) - L @ policy.C
     return LinearStep(Ac=closed_loop @ keep, Bc=closed_loop @ L, Cc=-K @ keep, Dc=-K @ L)

@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from lqgap.arguments import read_count, read_key, read_positive
 from lqgap.errors import InvalidArgumentError
-from lqgap.linalg.arguments import read_count, read_key, read_positive
 from lqgap.policies.bank import BankMemory, ModelBank
 from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from lqgap.linalg.arguments import read_count, read_vector
+from lqgap.arguments import read_count, read_vector
 from lqgap.policies.policy import AbstractPolicy
 
 

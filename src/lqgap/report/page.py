@@ -26,7 +26,7 @@ FOLDER = Path(__file__).parent
 WORDS = {  # for names in a record that only their authors understand
     "bayes": "what the best policy against a prior pays if the member is revealed after a step or two",
     "two-point": "two members take time to be told apart",
-    "centre": "two members differ in what the input does, and in nothing else",
+    "input-only": "two members differ in what the input does, and in nothing else",
     "nothing": "cost of doing nothing",
     "useful_from": "horizon from which the bound is useful",
 }

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from lqgap.arguments import read_positive
 from lqgap.errors import InvalidArgumentError
-from lqgap.linalg.arguments import read_positive
 from lqgap.simulators.family import AbstractFamily, draw_from_box
 from lqgap.simulators.parameters import Parameter, require_names
 from lqgap.systems import LQG

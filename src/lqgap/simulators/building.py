@@ -13,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lqgap.batches import chunk_size, join, take
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError
-from lqgap.linalg.rows import join, take
-from lqgap.simulators.invariants import chunk_size
 from lqgap.systems import LQG, stack
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
+from lqgap.arguments import read_count, read_positive
 from lqgap.errors import InvalidArgumentError
-from lqgap.linalg.arguments import read_count, read_positive
 from lqgap.simulators.building import branches, build_members
 from lqgap.simulators.cover import find_cover
 from lqgap.simulators.finite import MAX_MEMBERS, Finite

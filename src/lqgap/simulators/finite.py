@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lqgap.arguments import is_concrete, read_count, read_positive
+from lqgap.batches import map_in_chunks, take
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError
-from lqgap.linalg.arguments import is_concrete, read_count, read_positive
-from lqgap.linalg.rows import take
-from lqgap.simulators.invariants import invariants, map_in_chunks
+from lqgap.simulators.invariants import invariants
 from lqgap.systems import LQG, Optimum, require_converged, solve, stack
 from lqgap.systems.lqg import require_single
 

@@ -20,13 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lqgap.arguments import MatrixLike, read_record
+from lqgap.batches import chunk_size, take
 from lqgap.errors import InvalidArgumentError, NotConvergedError
-from lqgap.linalg.arguments import MatrixLike, read_record
-from lqgap.linalg.rows import take
 from lqgap.simulators.building import build_members
 from lqgap.simulators.family import AbstractFamily
 from lqgap.simulators.finite import Finite
-from lqgap.simulators.invariants import chunk_size
 from lqgap.simulators.parameters import Parameter
 from lqgap.systems import LQG, log_likelihood
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lqgap.batches import join
 from lqgap.errors import InvalidArgumentError
-from lqgap.linalg.rows import join
 from lqgap.simulators.finite import Finite
 
 

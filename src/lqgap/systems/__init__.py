@@ -1,8 +1,7 @@
 """One LQG problem: its optimum, its filters and its value targets."""
 
-from lqgap.systems.clipped import ClippedFilter, arx_matrix, arx_window, clipped_beliefs
 from lqgap.systems.continuous import accumulate_noise, zero_order_hold
-from lqgap.systems.finite import FiniteOptimum, solve_finite
+from lqgap.systems.finite_horizon import FiniteOptimum, solve_finite
 from lqgap.systems.kalman import (
     Belief,
     Correction,
@@ -25,6 +24,7 @@ from lqgap.systems.optimum import (
 from lqgap.systems.steady import steady_beliefs, steady_correct, steady_predict
 from lqgap.systems.transform import change_coordinates, delay_input, whiten
 from lqgap.systems.value import ValueTarget, bellman_backup, bias, bias_matrix, value_target
+from lqgap.systems.window import ClippedFilter, arx_matrix, arx_window, clipped_beliefs
 
 __all__ = [
     "LQG",

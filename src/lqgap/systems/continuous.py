@@ -16,8 +16,7 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.errors import InvalidArgumentError
-from lqgap.linalg.arguments import (
+from lqgap.arguments import (
     MatrixLike,
     is_concrete,
     read_covariance,
@@ -25,6 +24,7 @@ from lqgap.linalg.arguments import (
     read_positive,
     read_square,
 )
+from lqgap.errors import InvalidArgumentError
 from lqgap.linalg.psd import symmetrize
 
 MAX_STIFFNESS = 1e9  # of |A| dt: each of its 30 squarings may cost half a digit

@@ -5,8 +5,6 @@ With e ~ N(0, S) and s the components seen, the lost ones are filled by their co
     e_lost = S_{lost,s} S_{s,s}^-1 e_s ,      log p = -1/2 [ e_s' S_{s,s}^-1 e_s + log det 2 pi S_{s,s} ] ,
 
 so that a filter may go on with its gain: L e is then exactly the correction by the components seen.
-For few outputs the factorisation is unrolled: in a batch over members and rollouts every operation is then
-elementwise, many times faster than a call of LAPACK for each matrix.
 """
 
 import math
@@ -14,7 +12,7 @@ import math
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lqgap.linalg.psd import log_det_psd, solve_psd
+from lqgap.linalg.psd import log_det_psd, solve_psd, solve_unrolled
 
 MAX_UNROLLED = 4  # outputs: compiling more takes longer than it saves
 
@@ -30,32 +28,6 @@ def fill_lost(
     precision_times, log_density = solve(masked, known)
     log_density = log_density - 0.5 * jnp.sum(seen).astype(S.dtype) * math.log(2 * math.pi)
     return jnp.where(seen, innovation, S @ precision_times), log_density
-
-
-def solve_unrolled(
-    S: Float[Array, "n n"], e: Float[Array, " n"]
-) -> tuple[Float[Array, " n"], Float[Array, ""]]:
-    """S^-1 e and -1/2 (e' S^-1 e + log det S), by S = G D G' with unit triangular G and diagonal D."""
-    size = len(S)
-    factor = [[S[i, j] for j in range(size)] for i in range(size)]
-    pivots, forward = [], [e[i] for i in range(size)]
-    log_density = jnp.zeros((), S.dtype)
-    for j in range(size):
-        pivot = S[j, j]
-        for k in range(j):
-            pivot = pivot - factor[j][k] ** 2 * pivots[k]
-            forward[j] = forward[j] - factor[j][k] * forward[k]
-        for i in range(j + 1, size):
-            for k in range(j):
-                factor[i][j] = factor[i][j] - factor[i][k] * factor[j][k] * pivots[k]
-            factor[i][j] = factor[i][j] / pivot
-        pivots.append(pivot)
-        log_density = log_density - 0.5 * (forward[j] ** 2 / pivot + jnp.log(pivot))
-    backward = [value / pivot for value, pivot in zip(forward, pivots, strict=True)]
-    for j in reversed(range(size)):
-        for i in range(j + 1, size):
-            backward[j] = backward[j] - factor[i][j] * backward[i]
-    return jnp.stack(backward), log_density
 
 
 def _solve(S: Array, e: Array) -> tuple[Array, Array]:

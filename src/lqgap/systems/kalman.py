@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 from jaxtyping import Array, Float
 
+from lqgap.arguments import MatrixLike, is_concrete, read_record
 from lqgap.errors import NotConvergedError
-from lqgap.linalg.arguments import MatrixLike, is_concrete, read_record
 from lqgap.linalg.psd import symmetrize
 from lqgap.systems.lqg import LQG, require_single
 

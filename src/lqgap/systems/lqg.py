@@ -12,14 +12,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lqgap.errors import InvalidSystemError
-from lqgap.linalg.arguments import (
+from lqgap.arguments import (
     MatrixLike,
     read_array,
     read_covariance,
     require_double_precision,
     require_shape,
 )
+from lqgap.errors import InvalidSystemError
 
 
 class LQG(eqx.Module):

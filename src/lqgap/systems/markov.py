@@ -10,7 +10,7 @@ from typing import Any
 import jax
 from jaxtyping import Array, Float
 
-from lqgap.linalg.arguments import read_count
+from lqgap.arguments import read_count
 from lqgap.systems.lqg import LQG, require_single
 from lqgap.systems.optimum import Optimum, predictor_matrix, require_optimum_of
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from lqgap.arguments import is_concrete
 from lqgap.errors import (
     InvalidArgumentError,
     InvalidSystemError,
@@ -21,8 +22,7 @@ from lqgap.errors import (
     NotDetectableError,
     NotStabilizableError,
 )
-from lqgap.linalg.arguments import is_concrete
-from lqgap.linalg.modes import describe_modes, hidden_modes, unreachable_modes
+from lqgap.linalg.modes import describe_modes, undetectable_modes, unstabilizable_modes
 from lqgap.linalg.psd import solve_psd, symmetrize
 from lqgap.linalg.riccati import solve_riccati
 from lqgap.systems.lqg import LQG, require_single
@@ -145,22 +145,22 @@ def _revalidate(plant: LQG, where: str) -> LQG:
 
 def _require_modes(plant: LQG, where: str) -> None:
     A = plant.A
-    if unreachable := unreachable_modes(A, plant.B):
+    if unreachable := unstabilizable_modes(A, plant.B):
         raise NotStabilizableError(
             f"(A, B) is not stabilisable{where}: the inputs cannot move the modes "
             f"{describe_modes(unreachable)} of A"
         )
-    if hidden := hidden_modes(A, plant.C):
+    if hidden := undetectable_modes(A, plant.C):
         raise NotDetectableError(
             f"(A, C) is not detectable{where}: the modes {describe_modes(hidden)} of A do not show "
             f"in the outputs, so no output feedback can stabilise them"
         )
-    if hidden := hidden_modes(A, plant.Q @ plant.C):
+    if hidden := undetectable_modes(A, plant.Q @ plant.C):
         raise NotDetectableError(
             f"(A, QC) is not detectable{where}: the modes {describe_modes(hidden)} of A do not show "
             f"in the cost y'Qy, so the optimal input would leave them alone; weigh them in Q"
         )
-    if still := unreachable_modes(A, plant.W):
+    if still := unstabilizable_modes(A, plant.W):
         raise NotStabilizableError(
             f"(A, W) is not stabilisable{where}: the process noise does not excite the modes "
             f"{describe_modes(still)} of A, so the steady filter would stop correcting them; "

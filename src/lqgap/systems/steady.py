@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lqgap.linalg.arguments import MatrixLike, read_record
+from lqgap.arguments import MatrixLike, read_record
 from lqgap.systems.innovation import fill_lost
 from lqgap.systems.lqg import LQG
 from lqgap.systems.optimum import Optimum, require_optimum_of

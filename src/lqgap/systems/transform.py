@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from lqgap.arguments import MatrixLike, is_concrete, read_array, read_count, require_shape
 from lqgap.errors import InvalidArgumentError, InvalidSystemError
-from lqgap.linalg.arguments import MatrixLike, is_concrete, read_array, read_count, require_shape
 from lqgap.linalg.psd import inverse_sqrt_psd, sqrt_psd
 from lqgap.systems.lqg import LQG, require_single
 

@@ -21,7 +21,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lqgap.linalg.arguments import ArrayLike, read_vector
+from lqgap.arguments import ArrayLike, read_vector
 from lqgap.linalg.psd import log_det_psd, quadratic, solve_psd, symmetrize
 from lqgap.systems.lqg import LQG
 from lqgap.systems.optimum import Optimum, closed_loop_matrix, require_optimum_of

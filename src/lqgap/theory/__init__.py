@@ -1,14 +1,18 @@
 """The theory with numbers: constants and bounds of a class, what no policy can beat, what a log certifies."""
 
-from lqgap.theory.bounds import Bound, Bounds, bounds
-from lqgap.theory.certificate import Certificate, certify
-from lqgap.theory.complexity import complexity
-from lqgap.theory.constants import constants
-from lqgap.theory.deployment import DeploymentCertificate, certify_deployment, certify_deployments
-from lqgap.theory.features import fea1, fea2, num_features
-from lqgap.theory.lower_bound import LowerBound, minimax_lower_bound
-from lqgap.theory.overactuated import overactuated_class
-from lqgap.theory.sheet import Sheet
+from lqgap.theory.certificates.bracket import Certificate, certify
+from lqgap.theory.certificates.deployment import (
+    DeploymentCertificate,
+    certify_deployment,
+    certify_deployments,
+)
+from lqgap.theory.constants.bounds import Bound, Bounds, bounds
+from lqgap.theory.constants.complexity import complexity
+from lqgap.theory.constants.features import model_features, num_features, sample_features
+from lqgap.theory.constants.sheet import Sheet
+from lqgap.theory.constants.table import constants
+from lqgap.theory.lower_bounds.minimax import LowerBound, minimax_lower_bound
+from lqgap.theory.lower_bounds.overactuated import overactuated_class
 
 __all__ = [
     "Bound",
@@ -23,9 +27,9 @@ __all__ = [
     "certify_deployments",
     "complexity",
     "constants",
-    "fea1",
-    "fea2",
     "minimax_lower_bound",
+    "model_features",
     "num_features",
     "overactuated_class",
+    "sample_features",
 ]

@@ -4,6 +4,7 @@ from lqgap.training.options import TrainingOptions
 from lqgap.training.oracle import Monitor, train_randomized, train_robust
 from lqgap.training.result import TrainingResult
 from lqgap.training.search import find_worst
+from lqgap.training.stabilizer import find_stabilizer
 from lqgap.training.width import WidthCurve, gap_versus_width
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "TrainingOptions",
     "TrainingResult",
     "WidthCurve",
+    "find_stabilizer",
     "find_worst",
     "gap_versus_width",
     "train_randomized",

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lqgap.errors import CorruptFileError, InvalidArgumentError
-from lqgap.linalg.archive import read_arrays, write_arrays
+from lqgap.files import read_arrays, write_arrays
 
 KIND = "checkpoint"
 

@@ -20,10 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lqgap.evaluation.arguments import cast, rollout_keys
 from lqgap.evaluation.exact import exact_gap
-from lqgap.evaluation.gap import draw_normals, yardsticks
-from lqgap.evaluation.reading import cast, rollout_keys
-from lqgap.evaluation.yardstick import Yardstick, excess
+from lqgap.evaluation.gap import draw_normals, references_of
+from lqgap.evaluation.reference import Reference, excess
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy, Mixture
 from lqgap.policies.limits import Limits
 from lqgap.systems import LQG
@@ -73,7 +73,7 @@ class ExactObjective(AbstractObjective):
 class SampledObjective(AbstractObjective):
     """For any policy: averages over rollouts, with the same noise for all members."""
 
-    measures: Yardstick
+    references: Reference
     limits: Limits
     fade: Float[Array, ""]
 
@@ -87,22 +87,24 @@ class SampledObjective(AbstractObjective):
 
     def looking_back(self, shrink: Float[Array, ""]) -> "SampledObjective":
         """Small steps can afford derivatives that reach farther back."""
-        return SampledObjective(self.measures, self.limits, 1 - (1 - self.fade) * jnp.sqrt(shrink))
+        return SampledObjective(self.references, self.limits, 1 - (1 - self.fade) * jnp.sqrt(shrink))
 
     def totals(
         self, policy_from: Callable[[Any], AbstractPolicy], given: Any, keys: tuple[Array, Array]
     ) -> Float[Array, "member rollout"]:
         """The excess of every rollout, with the policy made from what is given for this rollout."""
         keys_noise, keys_policy = _share_among_devices(keys)
-        num_steps = self.measures.K.shape[1]
-        normals = jax.vmap(lambda k: draw_normals(k, num_steps=num_steps, like=self.measures))(keys_noise)
+        num_steps = self.references.K.shape[1]
+        normals = jax.vmap(lambda k: draw_normals(k, num_steps=num_steps, like=self.references))(keys_noise)
 
-        def of_pair(measure: Yardstick, own: Any, normal: Array, key: Array) -> Array:
-            run = excess(policy_from(own), measure, normal, key, self.limits, fade=self.fade)
+        def of_pair(reference: Reference, own: Any, normal: Array, key: Array) -> Array:
+            run = excess(policy_from(own), reference, normal, key, self.limits, fade=self.fade)
             return jnp.sum(run.per_step)
 
         of_member = jax.vmap(of_pair, in_axes=(None, 0, 0, 0))
-        return jax.vmap(of_member, in_axes=(0, None, None, None))(self.measures, given, normals, keys_policy)
+        return jax.vmap(of_member, in_axes=(0, None, None, None))(
+            self.references, given, normals, keys_policy
+        )
 
 
 def make_objective(
@@ -113,7 +115,7 @@ def make_objective(
     parts = policy.policies if isinstance(policy, Mixture) else (policy,)
     if is_free and all(isinstance(part, AbstractLinearPolicy) for part in parts):
         return ExactObjective(systems, horizon)
-    return cast(SampledObjective(yardsticks(systems, horizon=horizon), limits, jnp.asarray(fade)), dtype)
+    return cast(SampledObjective(references_of(systems, horizon=horizon), limits, jnp.asarray(fade)), dtype)
 
 
 def is_exact(objective: AbstractObjective) -> bool:

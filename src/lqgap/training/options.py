@@ -5,9 +5,9 @@ from typing import Any
 
 import jax
 
+from lqgap.arguments import read_count, read_positive
 from lqgap.errors import InvalidArgumentError
-from lqgap.evaluation.reading import read_precision
-from lqgap.linalg.arguments import read_count, read_positive
+from lqgap.evaluation.arguments import read_precision
 from lqgap.policies import AbstractPolicy, ProbingBank
 
 

@@ -16,13 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from lqgap.arguments import read_array, read_key
 from lqgap.errors import InvalidArgumentError, LqgapWarning
 from lqgap.evaluation import GapEstimate, gap
-from lqgap.evaluation.progress import track
-from lqgap.evaluation.reading import cast, read_horizon, read_precision, read_systems
-from lqgap.linalg.arguments import read_array, read_key
+from lqgap.evaluation.arguments import cast, read_horizon, read_precision, read_systems
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, read_limits
+from lqgap.progress import track
 from lqgap.simulators import Finite
 from lqgap.simulators.family import AbstractFamily
 from lqgap.training.checkpoint import Checkpoint, fingerprint

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lqgap.evaluation.gap import GapEstimate, gap
-from lqgap.evaluation.yardstick import yardstick
+from lqgap.evaluation.reference import reference_of
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy
 from lqgap.policies.limits import Limits
 from lqgap.simulators.building import Branch, branches
@@ -101,8 +101,10 @@ def _slopes(
         if isinstance(policy, AbstractLinearPolicy):
             objective = ExactObjective(batch, horizon)
         else:
-            measure = yardstick(plant, horizon=horizon)
-            objective = SampledObjective(jax.tree.map(lambda leaf: leaf[None], measure), limits, jnp.ones(()))
+            reference = reference_of(plant, horizon=horizon)
+            objective = SampledObjective(
+                jax.tree.map(lambda leaf: leaf[None], reference), limits, jnp.ones(())
+            )
         return objective.gaps(policy, key, num_rollouts)[0]
 
     # One member after the other: their loops must not run at the same time (docs/decisions/0005).

@@ -17,9 +17,9 @@ import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
+from lqgap.arguments import read_array, read_count, read_key, read_positive
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation import GapEstimate, gap
-from lqgap.linalg.arguments import read_array, read_count, read_key, read_positive
 from lqgap.policies import AbstractPolicy, ModelBank
 from lqgap.simulators import Finite, ParameterBox
 from lqgap.training.options import TrainingOptions

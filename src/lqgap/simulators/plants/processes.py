@@ -11,7 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from lqgap.linalg.arguments import read_count
+from lqgap.arguments import read_count
 from lqgap.simulators.box import ParameterBox
 from lqgap.simulators.plants.quantities import Extent, make_family, positive, real
 from lqgap.systems import LQG, zero_order_hold

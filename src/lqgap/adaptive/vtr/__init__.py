@@ -1,0 +1,1 @@
+"""LQG-VTR, the algorithm of the paper."""

@@ -1,0 +1,58 @@
+"""The variants of LQG-VTR: each an ablation of one idea."""
+
+from typing import Any, Literal
+
+import equinox as eqx
+
+from lqgap.arguments import read_count
+from lqgap.errors import InvalidArgumentError
+
+CHOICES = {
+    "history": ("clipped", "full"),
+    "score_over": ("class", "selected"),
+    "weighting": ("equal", "variance"),
+    "confidence": ("targets", "likelihood", "both"),
+    "selection": ("likelihood", "ellipsoid", "balanced", "printed"),
+}
+
+
+class VTROptions(eqx.Module):
+    """How LQG-VTR is run.
+
+    Args:
+        history: what members predict from: the last `length` steps, or all of them.
+        score_over: which pairs of members the importance score is taken over: all of the class, or those
+            that model selection left.
+        weighting: of samples in the regression: all alike, or by 1 / Var of the target under the model acted
+            on, given the past.
+        confidence: what makes the set: value targets, the likelihood, or both.
+        selection: the set of `identification.select_models` that is taken at the end of the warm-up.
+        C_w: the constant of the radius of the balanced and the printed set.
+        buffer_size: how many samples may wait before the exact score is taken; 0 takes it at every step. The
+            switches are the same.
+        stops_on_misfit: whether control passes to the fallback when the observations fit no member.
+    """
+
+    history: Literal["clipped", "full"] = eqx.field(static=True, default="clipped")
+    score_over: Literal["class", "selected"] = eqx.field(static=True, default="class")
+    weighting: Literal["equal", "variance"] = eqx.field(static=True, default="equal")
+    confidence: Literal["targets", "likelihood", "both"] = eqx.field(static=True, default="targets")
+    selection: Literal["likelihood", "ellipsoid", "balanced", "printed"] = eqx.field(
+        static=True, default="likelihood"
+    )
+    C_w: float | None = eqx.field(static=True, default=None)
+    buffer_size: int = eqx.field(static=True, default=64)
+    stops_on_misfit: bool = eqx.field(static=True, default=True)
+
+    def __check_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            value: Any = getattr(self, name)
+            if value not in allowed:
+                raise InvalidArgumentError(
+                    f"{name} is {value!r}, expected one of {', '.join(map(repr, allowed))}"
+                )
+        read_count("buffer_size", self.buffer_size, least=0)
+        if self.selection in ("balanced", "printed") and self.C_w is None:
+            raise InvalidArgumentError(
+                f"C_w is missing: the {self.selection} set has the radius (C_w / T)^1/2"
+            )

@@ -1,0 +1,102 @@
+"""How long a memory must be, and the price of clipping the history.
+
+A belief clipped to the last `length` steps predicts the next observation with the error
+C Abar^length A xhat_{t-length}, whose size in standard deviations of the innovation is
+
+    error = ( E || S^-1/2 C Abar^length A xhat ||^2 )^1/2 ,     E xhat xhat' = X = (A-BK) X (A-BK)' + L S L' ,
+
+whatever the coordinates; and the policy that acts on it costs more than the optimum by what
+`exact_average_cost` says.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from lqgap.arguments import read_positive
+from lqgap.errors import InvalidArgumentError, NotConvergedError
+from lqgap.evaluation.exact import exact_average_cost
+from lqgap.linalg import inverse_sqrt_psd
+from lqgap.linalg.lyapunov import lyapunov_sum
+from lqgap.policies import ClippedHistory
+from lqgap.simulators import Finite
+from lqgap.systems import LQG, Optimum, closed_loop_matrix, predictor_matrix, solve
+
+MAX_LENGTH = 2_000
+MAX_ORDER = 400  # of the clipped policy as a linear controller, whose cost is a Lyapunov equation
+
+
+class MemoryPlan(eqx.Module):
+    """The length that suffices for all members, and what clipping costs each of them."""
+
+    length: int = eqx.field(static=True)
+    error: Float[np.ndarray, " member"]  # of the prediction, in standard deviations of the innovation
+    price: Float[np.ndarray, " member"]  # J of the clipped policy over the optimal J, minus one
+
+
+def plan_memory(members: Any, *, tolerance: Any = 1e-3) -> MemoryPlan:
+    """The smallest length whose prediction errors are below the tolerance, and its measured price.
+
+    Args:
+        members: a finite class, or one LQG.
+        tolerance: in standard deviations of the innovation.
+    """
+    members = Finite([members]) if isinstance(members, LQG) else members
+    if not isinstance(members, Finite):
+        raise InvalidArgumentError(
+            f"members is a {type(members).__name__}, expected a finite class or an LQG"
+        )
+    tolerance = read_positive("tolerance", tolerance)
+    optima = members.optima()
+    errors = _errors(optima, members.systems)
+    enough = np.all(errors <= tolerance, axis=0)
+    if not enough.any():
+        raise NotConvergedError(
+            f"no memory of up to {MAX_LENGTH} steps is enough: the filter of member "
+            f"{int(np.argmax(errors[:, -1]))} forgets too slowly"
+        )
+    length = int(np.argmax(enough)) + 1
+    order = length * (members.systems.num_inputs + members.systems.num_outputs)
+    if order > MAX_ORDER:
+        raise NotConvergedError(
+            f"a memory of {length} steps is needed, too long to price (a controller with {order} states): "
+            f"allow a larger tolerance, or use a filter, whose memory does not end"
+        )
+    prices = _prices(members.systems, length)
+    return MemoryPlan(length=length, error=errors[:, length - 1], price=np.asarray(prices))
+
+
+def _errors(optima: Optimum, systems: LQG) -> np.ndarray:
+    """The error of every member for lengths 1..MAX_LENGTH."""
+    return np.asarray(_map_errors(optima, systems))
+
+
+@jax.jit
+def _map_errors(optima: Optimum, systems: LQG) -> Array:
+    return jax.vmap(_errors_of)(optima, systems)
+
+
+def _errors_of(optimum: Optimum, plant: LQG) -> Array:
+    belief = lyapunov_sum(closed_loop_matrix(optimum, plant), optimum.L @ optimum.S @ optimum.L.T)
+    Abar = predictor_matrix(optimum, plant)
+    whiten = inverse_sqrt_psd(optimum.S)
+
+    def longer(power: Array, _: None) -> tuple[Array, Array]:
+        power = power @ Abar
+        left = power @ plant.A
+        return power, jnp.sqrt(jnp.trace(left @ belief @ left.T))
+
+    return jax.lax.scan(longer, whiten @ plant.C, length=MAX_LENGTH)[1]
+
+
+@eqx.filter_jit
+def _prices(systems: LQG, length: int) -> Array:
+    def of_member(plant: LQG) -> Array:
+        clipped = ClippedHistory.from_plant(plant, length=length)
+        return exact_average_cost(clipped, plant) / solve(plant).J - 1
+
+    return jax.lax.map(of_member, systems)

@@ -1,0 +1,108 @@
+"""The optimal controller of a plant as a reference for any other policy.
+
+Whatever the policy (nonlinear, randomised, saturated), with xhat the exact filter of the plant,
+
+    V^pi - V* = E sum_{h=0}^{H} || u_h + K_h xhat_{h|h} ||^2_{M_h} .
+
+Every term is non-negative, so that its average needs many times fewer rollouts than a difference of costs.
+And the terms depend on the plant's state through the filter alone: a rollout in innovations form,
+
+    y_h = C xhat_{h|h-1} + e_h ,   xhat_{h|h} = xhat_{h|h-1} + L_h e_h ,   e_h ~ N(0, S_h) ,
+    xhat_{h+1|h} = A xhat_{h|h} + B u_h ,
+
+has the same law of (y, u, xhat) as the plant itself, and draws p numbers a step instead of n + p.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from lqgap.linalg import quadratic
+from lqgap.policies import AbstractPolicy
+from lqgap.policies.limits import Limits
+from lqgap.systems import LQG, solve_finite
+
+
+class Reference(eqx.Module):
+    """What a plant's optimal controller knows and would do, at every step."""
+
+    A: Float[Array, "state state"]
+    B: Float[Array, "state input"]
+    C: Float[Array, "output state"]
+    K: Float[Array, "time input state"]
+    M: Float[Array, "time input input"]
+    L: Float[Array, "time state output"]
+    S_root: Float[Array, "time output output"]
+    value: Float[Array, ""]
+
+
+class Excess(eqx.Module):
+    """|| u_h + K_h xhat_{h|h} ||^2_{M_h} of every step, and the prediction the rollout ended with."""
+
+    per_step: Float[Array, " time"]
+    predicted: Float[Array, " state"]
+
+
+def reference_of(plant: LQG, *, horizon: int) -> Reference:
+    """The optimum of steps 0..horizon."""
+    finite = solve_finite(plant, horizon=horizon)
+    return Reference(
+        A=plant.A,
+        B=plant.B,
+        C=plant.C,
+        K=finite.K,
+        M=finite.M,
+        L=finite.L,
+        S_root=jnp.linalg.cholesky(finite.S),
+        value=finite.value,
+    )
+
+
+def excess(
+    policy: AbstractPolicy,
+    reference: Reference,
+    normals: Float[Array, "time output"],
+    key: PRNGKeyArray,
+    limits: Limits,
+    *,
+    fade: Float[Array, ""] | None = None,
+) -> Excess:
+    """The excess cost of a policy along one rollout, whose noise is made of standard normal numbers.
+
+    Args:
+        fade: the share of a derivative that passes from a step to the one before it, if not all. Less than
+            one forgets what happened long ago, and keeps derivatives of loops that amplify small changes
+            finite.
+    """
+    A, B, C = reference.A, reference.B, reference.C
+
+    def step(carry: tuple[Any, Array, Array], now: tuple[Array, ...]) -> tuple[Any, Array]:
+        memory, predicted, u_last = _fade(carry, fade)
+        K, M, L, S_root, normal = now
+        innovation = S_root @ normal
+        memory, u = policy.step(memory, C @ predicted + innovation, u_last)
+        u = limits.clip(u)
+        xhat = predicted + L @ innovation
+        return (memory, A @ xhat + B @ u, u), quadratic(u + K @ xhat, M)
+
+    start = (policy.init(key), jnp.zeros_like(A[0]), jnp.zeros_like(B[0]))
+    steps = (reference.K, reference.M, reference.L, reference.S_root, normals)
+    # Rematerialised in the backward pass: less memory, and faster.
+    (_, predicted, _), per_step = jax.lax.scan(jax.checkpoint(step), start, steps)
+    return Excess(per_step=per_step, predicted=predicted)
+
+
+def _fade(tree: Any, share: Float[Array, ""] | None) -> Any:
+    """The same values with fainter derivatives."""
+    if share is None:
+        return tree
+
+    def fade(leaf: Any) -> Any:
+        return (
+            jax.lax.stop_gradient((1 - share) * leaf) + share * leaf if eqx.is_inexact_array(leaf) else leaf
+        )
+
+    return jax.tree.map(fade, tree)

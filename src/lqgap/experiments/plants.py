@@ -1,0 +1,183 @@
+"""The plants of a study: the class that policies are made from, the real plants, and a map of the box.
+
+Real plants are drawn by the seed of the study, given by their parameters, or given by matrices. Plants of
+several sizes are padded with states that nothing reaches and nobody sees, which change no law.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from lqgap.batches import join
+from lqgap.errors import LqgapError
+from lqgap.experiments.family import MATRICES, Family
+from lqgap.experiments.parsing import Source
+from lqgap.experiments.store import key_of
+from lqgap.experiments.study import Study
+from lqgap.simulators import AbstractFamily, Finite, Parameter
+from lqgap.simulators.parameters import require_names
+from lqgap.systems import LQG, stack
+
+MAX_MEMBERS = 400  # of the class: banks run a filter for each
+NUM_SAMPLED = 64  # plants of the box beside the map, if it has more than two parameters
+
+
+@dataclass(frozen=True)
+class RealPlants:
+    """The plants that methods are judged on."""
+
+    systems: LQG
+    names: tuple[str, ...]
+    parameters: tuple[Mapping[str, float], ...]  # empty for a plant given by matrices
+    is_member: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class BoxMap:
+    """A grid over two parameters, the others held in the middle; then further plants of the box, if any."""
+
+    members: Finite
+    x: Parameter
+    y: Parameter
+    x_values: np.ndarray
+    y_values: np.ndarray
+    held: Mapping[str, float]
+
+
+def key_for(seed: int, purpose: str) -> Array:
+    """A key of its own for every purpose."""
+    return jax.random.fold_in(jax.random.key(seed), int(key_of(purpose)[:8], 16))
+
+
+def make_members(study: Study, family: Family, source: Source) -> Finite:
+    """The class that policies are made from."""
+    try:
+        if study.grid.sample is not None:
+            members = family.sample(key_for(study.seed, "members"), study.grid.sample)
+        else:
+            members = family.grid(study.grid.points)
+    except LqgapError as error:
+        raise source.error(("grid",), str(error)) from None
+    if len(members) > MAX_MEMBERS:
+        raise source.error(
+            ("grid",),
+            f"the class would have {len(members)} members, more than {MAX_MEMBERS}: take fewer points",
+        )
+    return members
+
+
+def make_real(study: Study, family: Family, source: Source) -> RealPlants:
+    """The real plants of a study."""
+    systems: list[LQG] = []
+    names: list[str] = []
+    parameters: list[Mapping[str, float]] = []
+    is_member: list[bool] = []
+    if study.real.count:
+        drawn = family.sample(key_for(study.seed, "real plants"), study.real.count)
+        systems.append(drawn.systems)
+        names += [f"real {index + 1}" for index in range(len(drawn))]
+        parameters += [_values(drawn, index) for index in range(len(drawn))]
+        is_member += [True] * len(drawn)
+    for index, values in enumerate(study.real.plants):
+        plant, inside = _given(family, values, source, index)
+        systems.append(plant)
+        names.append(f"given {index + 1}")
+        parameters.append(values)
+        is_member.append(inside)
+    nominal = family[0] if isinstance(family, Finite) else family.nominal()
+    for index, outside in enumerate(study.real.outside):
+        given = {name: matrix for name in MATRICES if (matrix := getattr(outside, name)) is not None}
+        systems.append(_outside(given, nominal, source, index))
+        names.append(f"outside {index + 1}")
+        parameters.append({})
+        is_member.append(False)
+    return RealPlants(pad(systems), tuple(names), tuple(parameters), tuple(is_member))
+
+
+def make_map(study: Study, family: Family) -> BoxMap | None:
+    """The plants over which gaps are mapped; None if the family has fewer than two intervals."""
+    intervals = [p for p in getattr(family, "parameters", ()) if isinstance(p, Parameter) and not p.choices]
+    if not isinstance(family, AbstractFamily) or len(intervals) < 2:
+        return None
+    x, y = intervals[:2]
+    count = study.evaluation.map_points
+    x_values, y_values = x.points(count), y.points(count)
+    middle = {p.name: p.middle for p in family.parameters}
+    rows = [{**middle, y.name: v, x.name: w} for v in y_values for w in x_values]
+    theta = np.asarray([[row[name] for name in family.names] for row in rows])
+    held = {name: value for name, value in middle.items() if name not in (x.name, y.name)}
+    if held:
+        more = family.sample(key_for(study.seed, "box"), NUM_SAMPLED)
+        theta = np.concatenate([theta, np.asarray(more.parameters)])
+    return BoxMap(family.members(theta), x, y, x_values, y_values, held)
+
+
+def pad(plants: list[LQG]) -> LQG:
+    """Plants and batches of them, as one batch of one number of states."""
+    most = max(plant.num_states for plant in plants)
+    padded = [pad_to(plant, most) for plant in plants]
+    return join([plant if plant.A.ndim == 3 else stack([plant]) for plant in padded])
+
+
+def pad_to(plant: LQG, states: int) -> LQG:
+    """The plant, or a batch of them, with further states that are zero for ever."""
+    more = states - plant.num_states
+    if more == 0:
+        return plant
+    both, rows, columns = (0, more), (0, more), (0, more)
+
+    def widen(matrix: Array, *ends: tuple[int, int]) -> Array:
+        return jnp.pad(matrix, [(0, 0)] * (matrix.ndim - 2) + list(ends))
+
+    none = (0, 0)
+    return eqx.tree_at(
+        lambda p: (p.A, p.B, p.C, p.W, p.S0),
+        plant,
+        (
+            widen(plant.A, both, both),
+            widen(plant.B, rows, none),
+            widen(plant.C, none, columns),
+            widen(plant.W, both, both),
+            widen(plant.S0, both, both),
+        ),
+    )
+
+
+def _values(members: Finite, index: int) -> dict[str, float]:
+    return dict(zip(members.names, np.asarray(members.parameters[index]).tolist(), strict=True))
+
+
+def _given(family: Family, values: Mapping[str, float], source: Source, index: int) -> tuple[LQG, bool]:
+    """The plant of these parameter values, and whether they are within their ranges."""
+    path = ("real", "plants", index)
+    if isinstance(family, Finite):
+        raise source.error(path, "a finite class has no parameters to choose: give count, or outside")
+    try:
+        require_names(values, family.names)
+        missing = [name for name in family.names if name not in values]
+        if missing:
+            raise source.error(path, f"there is no value for {missing[0]}")
+        row = np.asarray([[float(values[name]) for name in family.names]])
+        inside = all(p.admits(value) for p, value in zip(family.parameters, row[0], strict=True))
+        return family.members(row)[0], inside and bool(family.is_inside(row)[0])
+    except LqgapError as error:
+        raise error if str(error).startswith(source.name) else source.error(path, str(error)) from None
+
+
+def _outside(given: Mapping[str, Any], nominal: LQG, source: Source, index: int) -> LQG:
+    """A plant by its matrices; the cost is ours, and the family's unless another is given."""
+    path = ("real", "outside", index)
+    try:
+        plant = LQG(**{"Q": nominal.Q, "R": nominal.R, **given})
+    except LqgapError as error:
+        raise source.error(path, str(error)) from None
+    sizes = [(item.num_inputs, item.num_outputs) for item in (plant, nominal)]
+    if sizes[0] != sizes[1]:
+        raise source.error(path, f"it has (inputs, outputs) = {sizes[0]}, and the family {sizes[1]}")
+    return plant

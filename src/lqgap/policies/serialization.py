@@ -1,0 +1,154 @@
+"""Policies in files: the arrays as they are, and a header that says how they fit together.
+
+The header is a tree in JSON. A node is a class of a fixed list with its fields, a tuple, a plain value, the
+name of a function, or the name of an array; a file can name nothing else, and nothing is unpickled. What is
+read must be able to make a step.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lqgap.arguments import require_double_precision
+from lqgap.errors import CorruptFileError, InvalidArgumentError
+from lqgap.files import read_arrays, write_arrays
+from lqgap.policies.bank import ModelBank
+from lqgap.policies.committed import Committed
+from lqgap.policies.finite_memory import ClippedHistory
+from lqgap.policies.linear import LinearDynamic, Zero
+from lqgap.policies.mixture import Mixture
+from lqgap.policies.optimal import FiniteHorizonLQG, StationaryLQG
+from lqgap.policies.policy import AbstractPolicy, require_policy
+from lqgap.policies.probing import ProbingBank, RandomProbe
+from lqgap.policies.recurrent import Recurrent
+from lqgap.policies.stabilized import Stabilized
+
+FORMAT = 1
+KIND = "policy"
+POLICIES = (
+    ClippedHistory,
+    Committed,
+    FiniteHorizonLQG,
+    LinearDynamic,
+    Mixture,
+    ModelBank,
+    ProbingBank,
+    RandomProbe,
+    Recurrent,
+    Stabilized,
+    StationaryLQG,
+    Zero,
+)
+CLASSES = {cls.__name__: cls for cls in (*POLICIES, eqx.nn.GRUCell, eqx.nn.Linear, eqx.nn.MLP)}
+
+
+def save_policy(path: str | os.PathLike[str], policy: AbstractPolicy) -> None:
+    """Write a policy of lqgap; a file in that place is replaced at once."""
+    require_policy("policy", policy)
+    arrays: dict[str, np.ndarray] = {}
+    tree = _encode(policy, "policy", arrays)
+    for name, array in arrays.items():
+        if not _is_sound(name, array):
+            raise InvalidArgumentError(f"{name} has entries that are NaN or infinite: it is not saved")
+    write_arrays(path, arrays, kind=KIND, text=json.dumps({"format": FORMAT, "policy": tree}))
+
+
+def load_policy(path: str | os.PathLike[str]) -> AbstractPolicy:
+    """The policy of a file, bit for bit as it was saved."""
+    require_double_precision()
+    arrays, text = read_arrays(path, kind=KIND)
+    try:
+        header = json.loads(text)
+        if header["format"] != FORMAT:
+            raise CorruptFileError(
+                f"{os.fspath(path)} has the format {header['format']!r}, and this version reads {FORMAT}"
+            )
+        for name, array in arrays.items():
+            if not _is_sound(name, array):
+                raise CorruptFileError(f"{os.fspath(path)}: {name} has entries that are NaN or infinite")
+        policy = require_policy("it", _decode(header["policy"], arrays))
+        _require_step(policy)
+    except CorruptFileError:
+        raise
+    except Exception as error:  # a header that was forged fails in as many ways as it has fields
+        raise CorruptFileError(f"{os.fspath(path)} does not make a policy: {error}") from None
+    return policy
+
+
+def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    if eqx.is_array(value) and not jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
+        arrays[name] = np.asarray(value)
+        return {"array": name}
+    if isinstance(value, tuple):
+        return {"tuple": [_encode(item, f"{name}.{i}", arrays) for i, item in enumerate(value)]}
+    if type(value) in CLASSES.values():
+        names = [field.name for field in dataclasses.fields(value)]
+        fields = {field: _encode(getattr(value, field), f"{name}.{field}", arrays) for field in names}
+        return {"class": type(value).__name__, "fields": fields}
+    if value is None or isinstance(value, bool | int | str):
+        return {"value": value}
+    for known, function in _functions().items():
+        if value is function:
+            return {"function": known}
+    raise InvalidArgumentError(
+        f"{name} is a {type(value).__name__}, which a policy file cannot hold: it is for lqgap's policies"
+    )
+
+
+def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    ((kind, content),) = ((key, value) for key, value in node.items() if key != "fields")
+    if kind == "array":
+        return jnp.asarray(arrays[content])
+    if kind == "tuple":
+        return tuple(_decode(item, arrays) for item in content)
+    if kind == "function":
+        return _functions()[content]
+    if kind == "value":
+        if not (content is None or isinstance(content, bool | int | str)):
+            raise ValueError(f"{content!r} is not a plain value")
+        return content
+    return _make(
+        CLASSES[node["class"]], {name: _decode(part, arrays) for name, part in node["fields"].items()}
+    )
+
+
+def _make(cls: type, fields: dict[str, Any]) -> Any:
+    """An object with these fields; its constructor would make them anew."""
+    expected = {field.name for field in dataclasses.fields(cls)}
+    if fields.keys() != expected:
+        raise ValueError(f"{cls.__name__} has the fields {sorted(expected)}, the file {sorted(fields)}")
+    made = object.__new__(cls)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
+@functools.cache
+def _functions() -> dict[str, Callable[..., Any]]:
+    """The activations of networks; Equinox has a function of its own for none."""
+    none = eqx.nn.MLP(1, 1, 1, depth=0, key=jax.random.key(0)).final_activation
+    return {"tanh": jnp.tanh, "identity": none}
+
+
+def _is_sound(name: str, array: np.ndarray) -> bool:
+    """Finite, but for logarithms of probabilities, which may be those of zero."""
+    if array.dtype.kind != "f":
+        return True
+    is_log = name.rsplit(".", maxsplit=1)[-1] in ("log_prior", "log_weights")
+    return bool(np.all(np.isfinite(array) | (is_log & np.isneginf(array))))
+
+
+def _require_step(policy: AbstractPolicy) -> None:
+    """Raise unless the policy can make a step, which arrays that do not fit together cannot."""
+    y, u = jnp.zeros(policy.num_outputs), jnp.zeros(policy.num_inputs)
+    step = jax.eval_shape(lambda: policy.step(policy.init(jax.random.key(0)), y, u)[1])
+    if step.shape != u.shape:
+        raise ValueError(f"its inputs have the shape {step.shape}, expected {u.shape}")

@@ -1,0 +1,260 @@
+"""The audit of a class: which assumptions of the theory hold, by how much, and what repairs those that fail.
+
+Assumption 1: A is stable, its powers do not overshoot without bound, modes are reached and seen.
+Assumption 2: the closed loops A - BK contract, in one norm for all members; matrices are bounded.
+Assumption 3: the predictors A - FC are strongly stable.
+
+Each is judged as the paper prints it and as the corrected theory needs it. Norms depend on coordinates, so
+"as printed" mostly fails on real plants; "repaired" asks for a weighted norm, found over the class.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from lqgap.errors import InvalidArgumentError
+from lqgap.simulators.audit.contraction import MAX_CONDITION, Contraction, find_contraction
+from lqgap.simulators.audit.findings import Audit, Check
+from lqgap.simulators.audit.measures import Measures, measure_members
+from lqgap.simulators.finite import Finite, member_error
+
+REACH_TOLERANCE = 1e-8  # relative; below it a mode counts as out of reach
+GRAMIAN_TOLERANCE = 1e-15
+
+STABILISE = "a stabilising inner policy (u = inner(y) + v), or a range without these members: report.prune()"
+COORDINATES = "a change of state coordinates: report.repair()"
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what leaves double precision is infinite or NaN, and shown so
+def check_assumptions(members: Finite) -> Audit:
+    """Audit a class: every member, then the class, with what would repair a failure."""
+    if not isinstance(members, Finite):
+        raise InvalidArgumentError(
+            f"members is a {type(members).__name__}, expected an lqgap.simulators.Finite: take a grid, a "
+            f"sample or a cover of the family first"
+        )
+    measures = measure_members(members)
+    usable = measures.has_optimum
+    contraction = _find_contraction(measures) if np.any(usable) else None
+    checks = [
+        _optimum(members, measures),
+        _stable(measures),
+        _transient(measures),
+        _reach("(A, B) controllable", measures.controllability, measures.control_gramian),
+        _reach("(A, C) observable", measures.observability, measures.observation_gramian),
+        _reach_of_gain(measures),
+    ]
+    if contraction is not None:
+        checks += [_contraction(measures, contraction), _bounded(measures)]
+        checks += [_predictor(measures), _noise(measures)]
+    return Audit(
+        members=members,
+        measures=measures,
+        checks=tuple(checks),
+        constants=_constants(measures, contraction),
+        contraction=contraction,
+    )
+
+
+def _worst(values: Any, pick: Callable[[np.ndarray], np.intp]) -> tuple[float, int]:
+    """The extreme value and its member; NaN (no optimum) is judged elsewhere."""
+    if np.all(np.isnan(values)):
+        return float("nan"), 0
+    index = int(pick(values))
+    return float(values[index]), index
+
+
+def _find_contraction(measures: Measures) -> Contraction:
+    usable = np.flatnonzero(measures.has_optimum)
+    found = find_contraction(measures.closed_loop[usable])
+    return eqx.tree_at(lambda contraction: contraction.member, found, int(usable[found.member]))
+
+
+def _optimum(members: Finite, measures: Measures) -> Check:
+    missing = np.flatnonzero(~measures.has_optimum)
+    reason = str(member_error(members, int(missing[0]))) if len(missing) else ""
+    return Check(
+        assumption="-",
+        statement="every member has a stationary optimum",
+        as_printed=len(missing) == 0,
+        repaired=len(missing) == 0,
+        value=float(len(missing)),
+        margin=-float(len(missing)),
+        member=int(missing[0]) if len(missing) else 0,
+        remedy=f"report.prune(); {reason}" if reason else "",
+    )
+
+
+def _stable(measures: Measures) -> Check:
+    radius, member = _worst(measures.spectral_radius, np.nanargmax)
+    return Check(
+        assumption="A1",
+        statement="open loop stable: rho(A) < 1",
+        as_printed=radius < 1,
+        repaired=radius < 1,
+        value=radius,
+        margin=1 - radius,
+        member=member,
+        remedy="" if radius < 1 else f"rho(A) = {radius:.4g} >= 1: needs {STABILISE}",
+    )
+
+
+def _transient(measures: Measures) -> Check:
+    growth, member = _worst(measures.transient_growth, np.nanargmax)
+    is_bounded = bool(np.isfinite(growth))
+    is_certified = bool(np.all(measures.open_loop.gamma > 0))
+    kappa = float(np.max(measures.open_loop.kappa)) if is_certified else float("inf")
+    bound = f"use ||A^k|| <= {kappa:.3g} (1 - gamma)^k of the Lyapunov certificate"
+    return Check(
+        assumption="A1",
+        statement="Phi(A) = sup ||A^k|| / rho(A)^k finite",
+        as_printed=is_bounded,
+        repaired=is_certified,
+        value=growth,
+        margin=float(np.min(measures.open_loop.gamma)) if is_certified else float("-inf"),
+        member=member,
+        remedy=("" if is_bounded else bound) if is_certified else STABILISE,
+    )
+
+
+def _reach(statement: str, values: np.ndarray, gramians: np.ndarray) -> Check:
+    value, member = _worst(values, np.nanargmin)
+    ratio, gramian_member = _worst(gramians, np.nanargmin)  # NaN where A is not stable
+    holds = value > REACH_TOLERANCE and not ratio <= GRAMIAN_TOLERANCE
+    note = f"; Gramian's smallest to largest eigenvalue at least {ratio:.1e}" if np.isfinite(ratio) else ""
+    remedy = (
+        "stable modes that are not reached or seen (such as padded delay states) do no harm to the "
+        "optimum; a minimal realisation removes them, if all members allow the same"
+    )
+    return Check(
+        assumption="A1",
+        statement=statement + note,
+        as_printed=holds,
+        repaired=True,  # stabilisable and detectable suffice, and the first check has seen to that
+        value=value,
+        margin=value - REACH_TOLERANCE,
+        member=member if value <= REACH_TOLERANCE or holds else gramian_member,
+        remedy="" if holds else remedy,
+    )
+
+
+def _reach_of_gain(measures: Measures) -> Check:
+    value, member = _worst(measures.controllability_of_gain, np.nanargmin)
+    needed, _ = _worst(measures.controllability_of_predictor, np.nanargmin)
+    holds = value > REACH_TOLERANCE
+    return Check(
+        assumption="A1",
+        statement="(A, F) controllable; needed: (A - FC, [F, B])",
+        as_printed=holds,
+        repaired=needed > REACH_TOLERANCE or holds,
+        value=value,
+        margin=needed - REACH_TOLERANCE,
+        member=member,
+        remedy="" if holds else f"(A - FC, [F, B]) is what identification needs: its reach is {needed:.2g}",
+    )
+
+
+def _contraction(measures: Measures, contraction: Contraction) -> Check:
+    printed, member = _worst(measures.contraction, np.nanargmax)
+    condition = f"condition {contraction.condition:.3g}"
+    found = f"gamma_1 = {contraction.gamma:.4f} in a common weighted norm of {condition}"
+    failed = (
+        f"no common weighted norm of condition below {MAX_CONDITION:g} was found in which all closed loops "
+        f"contract (best {contraction.gamma:.4f}, set by member {contraction.member}): "
+        f"a smaller range or fewer members"
+    )
+    remedy = f"{COORDINATES}; {found}" if contraction.holds else failed
+    return Check(
+        assumption="A2",
+        statement="closed loops contract: ||A - BK|| <= gamma_1 < 1",
+        as_printed=printed < 1,
+        repaired=contraction.holds,
+        value=printed,
+        margin=1 - contraction.gamma,
+        member=member,
+        remedy="" if printed < 1 else remedy,
+    )
+
+
+def _bounded(measures: Measures) -> Check:
+    value, member = _worst(measures.norm_system, np.nanargmax)
+    return Check(
+        assumption="A2",
+        statement="matrices and gains bounded: N_S, N_K finite",
+        as_printed=True,
+        repaired=True,
+        value=value,
+        margin=float("inf"),
+        member=member,
+        remedy="",
+    )
+
+
+def _predictor(measures: Measures) -> Check:
+    gamma, member = _worst(measures.predictor.gamma, np.nanargmin)
+    return Check(
+        assumption="A3",
+        statement="predictors strongly stable: A - FC (kappa_2, gamma_2)",
+        as_printed=gamma > 0,
+        repaired=gamma > 0,
+        value=gamma,
+        margin=gamma,
+        member=member,
+        remedy="" if gamma > 0 else "no certificate: a filter mode is marginal; give W a value there",
+    )
+
+
+def _noise(measures: Measures) -> Check:
+    value, member = _worst(measures.noise_deviation, np.nanargmax)
+    holds = value <= 1e-9
+    return Check(
+        assumption="-",
+        statement="unit noise: W = V = S0 = I",
+        as_printed=holds,
+        repaired=True,
+        value=value,
+        margin=-value,
+        member=member,
+        remedy=""
+        if holds
+        else "none needed: every formula here takes general noise (or lqgap.systems.whiten)",
+    )
+
+
+def _constants(measures: Measures, contraction: Contraction | None) -> dict[str, float]:
+    """The class-wide constants: corrected uniform bounds, and the actual largest norms beside them."""
+
+    def largest(values: Any) -> np.float64:  # whose powers may be infinite
+        return np.float64(np.nanmax(values) if np.any(np.isfinite(values)) else np.nan)
+
+    N_S, N_K, N_U = (largest(v) for v in (measures.norm_system, measures.norm_K, measures.norm_cost))
+    gamma_1 = largest(measures.contraction)
+    kappa_2 = max(largest(measures.predictor.kappa), largest(measures.norm_F))
+    gamma_2 = 1 - largest(1 - measures.predictor.gamma)
+    decay = 2 * gamma_2 - gamma_2**2
+    noise = largest(measures.norm_W) + kappa_2**2 * largest(measures.norm_V)  # 1 + kappa_2^2 for unit noise
+    N_Sigma = kappa_2**2 * noise / decay if decay > 0 else float("inf")
+    constants = {
+        "rho": largest(measures.spectral_radius),
+        "Phi": float(np.nanmax(measures.transient_growth)),
+        "N_S": N_S,
+        "N_U": N_U,
+        "N_K": N_K,
+        "gamma_1": gamma_1,
+        "gamma_1_weighted": contraction.gamma if contraction else float("nan"),
+        "weight_condition": contraction.condition if contraction else float("nan"),
+        "kappa_2": kappa_2,
+        "gamma_2": gamma_2,
+        "kappa_2_filter": largest(measures.filter.kappa),
+        "gamma_2_filter": 1 - largest(1 - measures.filter.gamma),
+        "N_P": N_U * (N_S**2 + N_K**2) / (1 - gamma_1**2) if gamma_1 < 1 else float("inf"),
+        "N_Sigma": N_Sigma,
+        "N_L": N_Sigma * N_S * largest(measures.norm_V_inverse),
+        "norm_P": largest(measures.norm_P),
+        "norm_Sigma": largest(measures.norm_Sigma),
+        "norm_L": largest(measures.norm_L),
+        "norm_F": largest(measures.norm_F),
+    }
+    return {name: float(value) for name, value in constants.items()}

@@ -1,0 +1,128 @@
+"""What an audit found: a table for people, JSON for programs, and the class pruned or repaired."""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from lqgap.errors import InvalidArgumentError
+from lqgap.files import finite_or_text
+from lqgap.linalg import sqrt_psd
+from lqgap.simulators.audit.contraction import Contraction
+from lqgap.simulators.audit.measures import Measures
+from lqgap.simulators.finite import Finite
+from lqgap.systems import change_coordinates
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+
+@dataclass(frozen=True)
+class Check:
+    """One condition: whether it holds as printed and after repair, by what margin, and who sets it."""
+
+    assumption: str
+    statement: str
+    as_printed: bool
+    repaired: bool
+    value: float
+    margin: float
+    member: int
+    remedy: str
+
+
+class Audit(eqx.Module):
+    """The audit of a class."""
+
+    members: Finite
+    measures: Measures
+    checks: tuple[Check, ...] = eqx.field(static=True)
+    constants: dict[str, float]
+    contraction: Contraction | None
+
+    @property
+    def holds_as_printed(self) -> bool:
+        """Whether the class satisfies the assumptions as the paper states them."""
+        return all(check.as_printed for check in self.checks)
+
+    @property
+    def holds_after_repair(self) -> bool:
+        """Whether it satisfies what the corrected theory needs."""
+        return all(check.repaired for check in self.checks)
+
+    def prune(self) -> Finite:
+        """The members that have an optimum and are stable by themselves; no repair mends the others."""
+        keep = self.measures.has_optimum & (self.measures.spectral_radius < 1)
+        if not np.any(keep):
+            radius = float(np.min(self.measures.spectral_radius))
+            raise InvalidArgumentError(
+                f"pruning would leave no member: each has rho(A) >= 1 (the least {radius:.4g}) or no "
+                f"optimum; a stabilising inner policy is needed instead"
+            )
+        return self.members.subset(keep)
+
+    def repair(self) -> Finite:
+        """The members that have an optimum, in coordinates in which all closed loops contract."""
+        keep = self.measures.has_optimum
+        if self.contraction is None or not self.contraction.holds:
+            best = (
+                "none was found" if self.contraction is None else f"the best has {self.contraction.gamma:.4g}"
+            )
+            raise InvalidArgumentError(
+                f"no common norm contracts all closed loops ({best}): prune members or take a smaller range"
+            )
+        members = self.members.subset(keep)
+        T = sqrt_psd(jax.numpy.asarray(self.contraction.weight))
+        systems = jax.vmap(lambda plant: change_coordinates(plant, T))(members.systems)
+        return Finite(
+            systems, members.parameters, names=members.names, units=members.units, radius=members.radius
+        )
+
+    def to_json(self) -> str:
+        """The checks and constants, with the parameters of the members that set them."""
+        checks = [{**asdict(check), "parameters": self._parameters(check.member)} for check in self.checks]
+        record = {
+            "num_members": len(self.members),
+            "holds_as_printed": self.holds_as_printed,
+            "holds_after_repair": self.holds_after_repair,
+            "checks": checks,
+            "constants": self.constants,
+        }
+        return json.dumps(finite_or_text(record), indent=2)
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
+        from rich.markup import escape  # loaded only where something is shown
+        from rich.table import Table
+
+        del console, options
+        table = Table(title=f"Assumptions of a class of {len(self.members)} members", title_justify="left")
+        for column in ("", "condition", "printed", "repaired", "value", "set by", "remedy"):
+            table.add_column(column, overflow="fold")
+        for check in self.checks:
+            table.add_row(
+                check.assumption,
+                escape(check.statement),
+                _mark(check.as_printed),
+                _mark(check.repaired),
+                f"{check.value:.4g}",
+                escape(self.members.describe(check.member)),
+                escape(check.remedy),
+            )
+        yield table
+        constants = Table(title="Constants of the class", title_justify="left")
+        constants.add_column("name")
+        constants.add_column("value", justify="right")
+        for name, value in self.constants.items():
+            constants.add_row(name, f"{value:.4g}")
+        yield constants
+
+    def _parameters(self, member: int) -> dict[str, float]:
+        values = np.asarray(self.members.parameters[member])
+        return dict(zip(self.members.names, values.tolist(), strict=True))
+
+
+def _mark(holds: bool) -> str:
+    return "[green]yes[/]" if holds else "[red]no[/]"

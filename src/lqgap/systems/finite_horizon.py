@@ -1,0 +1,91 @@
+"""The optimum over a finite horizon: H + 1 costs, from x_0 ~ N(0, S0).
+
+    control, h = H..0:   K_h = M_h^-1 B'P_{h+1}A ,   M_h = R + B'P_{h+1}B ,   P_h = C'QC + A'P_{h+1}(A - BK_h)
+    filter,  h = 0..H:   S_h = C Sigma_h C' + V ,    L_h = Sigma_h C' S_h^-1 ,
+                         Sigma_{h|h} = (I - L_hC) Sigma_h ,   Sigma_{h+1} = A Sigma_{h|h} A' + W
+    value = sum_h [ tr(P_h (Sigma_h - Sigma_{h|h})) + tr(C'QC Sigma_{h|h}) ] + (H + 1) tr(QV)
+
+with P_{H+1} = 0 and Sigma_0 = S0. Sigma_h stands for Sigma_{h|h-1}, the covariance before y_h is seen.
+K_h comes from P_{h+1}: the last input has no effect but its own cost, so K_H = 0. The optimal input is
+u_h = -K_h xhat_{h|h}, in filter form: y_h is known when u_h is chosen.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from lqgap.arguments import is_concrete, read_count
+from lqgap.errors import NotConvergedError
+from lqgap.linalg.psd import symmetrize
+from lqgap.linalg.riccati import riccati_recursion
+from lqgap.systems.kalman import Belief, correct, predict, prior
+from lqgap.systems.lqg import LQG, require_single
+
+MAX_ENTRIES = 20_000_000  # of each stack of matrices: 160 MB
+
+
+class FiniteOptimum(eqx.Module):
+    """Gains and covariances of every step h = 0..H, and the optimal cost `value`."""
+
+    P: Float[Array, "time state state"]
+    K: Float[Array, "time input state"]
+    M: Float[Array, "time input input"]
+    Sigma: Float[Array, "time state state"]
+    Sigma_filtered: Float[Array, "time state state"]
+    L: Float[Array, "time state output"]
+    S: Float[Array, "time output output"]
+    value: Float[Array, ""]
+
+
+def solve_finite(plant: LQG, *, horizon: Any) -> FiniteOptimum:
+    """The optimal time-varying controller for steps 0..horizon (a whole number), and its cost."""
+    require_single(plant)
+    most = MAX_ENTRIES // plant.num_states**2
+    finite = _solve_finite(plant, read_count("horizon", horizon, least=0, most=most))
+    if is_concrete(finite) and not jnp.isfinite(finite.value):
+        raise NotConvergedError(
+            f"the optimal cost of steps 0..{horizon} is beyond double precision: an unstable mode "
+            f"grows unseen or unmoved, or the units are badly scaled (lqgap.solve names the mode)"
+        )
+    return finite
+
+
+@eqx.filter_jit
+def _solve_finite(plant: LQG, horizon: int) -> FiniteOptimum:
+    output_cost = symmetrize(plant.C.T @ plant.Q @ plant.C)
+    control = riccati_recursion(
+        jnp.zeros_like(plant.A), plant.A, plant.B, Q=output_cost, R=plant.R, num_steps=horizon + 1
+    )
+    # One loop after the other: XLA's thread pool may deadlock on concurrent ones.
+    plant, control = jax.lax.optimization_barrier((plant, control))
+    zero_output, zero_input = jnp.zeros_like(plant.C[:, 0]), jnp.zeros_like(plant.B[0])
+
+    def filter_step(belief: Belief, _: None) -> tuple[Belief, tuple[Array, Array, Array, Array]]:
+        correction = correct(plant, belief, zero_output)
+        after = correction.belief
+        return predict(plant, after, zero_input), (
+            belief.cov,
+            after.cov,
+            correction.gain,
+            correction.S,
+        )
+
+    _, (Sigma, Sigma_filtered, L, S) = jax.lax.scan(filter_step, prior(plant), length=horizon + 1)
+    value = (
+        jnp.sum(control.P * (Sigma - Sigma_filtered))
+        + jnp.sum(output_cost * jnp.sum(Sigma_filtered, axis=0))
+        + (horizon + 1) * jnp.trace(plant.Q @ plant.V)
+    )
+    return FiniteOptimum(
+        P=control.P,
+        K=control.K,
+        M=control.M,
+        Sigma=Sigma,
+        Sigma_filtered=Sigma_filtered,
+        L=L,
+        S=S,
+        value=value,
+    )

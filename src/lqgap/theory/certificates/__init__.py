@@ -1,0 +1,1 @@
+"""What is certain of a policy, or of its deployment on a real plant."""

@@ -1,0 +1,87 @@
+"""How good a policy is, as a factor: lower bound <= minimax gap <= worst gap of the policy.
+
+The upper end is exact for linear policies. For others it is the largest upper confidence limit of the
+members,
+
+    max_i mean_i + z stderr_i ,    P(N(0, 1) > z) = delta / N ,
+
+whose confidence 1 - delta holds for all members at once as far as the mean of the rollouts is normally
+distributed. The lower end is computed, not estimated.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+import scipy.special
+from jaxtyping import Float, PRNGKeyArray
+
+from lqgap.arguments import read_key, read_probability
+from lqgap.batches import take
+from lqgap.evaluation import exact_gap, gap
+from lqgap.evaluation.arguments import read_horizon, read_systems
+from lqgap.policies import AbstractLinearPolicy, AbstractPolicy
+from lqgap.systems import LQG
+from lqgap.theory.lower_bounds.minimax import LowerBound, minimax_lower_bound
+
+
+class Certificate(eqx.Module):
+    """No policy is better than `lower`; this one is, with confidence 1 - `delta`, no worse than `upper`."""
+
+    bound: LowerBound
+    gaps: Float[np.ndarray, " member"]
+    stderr: Float[np.ndarray, " member"]  # zero where gaps are exact
+    upper: float
+    delta: float
+
+    @property
+    def lower(self) -> float:
+        """What no policy can beat."""
+        return self.bound.value
+
+    @property
+    def factor(self) -> float:
+        """The policy's worst gap is at most this many times the best possible."""
+        return self.upper / self.lower if self.lower > 0 else np.inf
+
+
+def certify(
+    policy: AbstractPolicy,
+    members: Any,
+    *,
+    horizon: Any,
+    key: PRNGKeyArray,
+    num_rollouts: Any = 1024,
+    delta: Any = 0.05,
+    limits: Any = None,
+) -> Certificate:
+    """Bracket the minimax gap of a class between a lower bound and the worst gap of a policy.
+
+    Args:
+        members: a finite class, or a batched LQG.
+        num_rollouts: of every member, if the policy is not linear.
+        delta: the probability with which the upper end may fail.
+        limits: (low, high) of the inputs; the lower end holds with and without them.
+    """
+    horizon, key = read_horizon(policy, horizon), read_key(key)
+    systems = read_systems(policy, members)
+    delta = read_probability("delta", delta)
+    bound = minimax_lower_bound(systems, horizon=horizon)
+    if isinstance(policy, AbstractLinearPolicy) and limits is None:
+        gaps = np.asarray([_exact(policy, systems, index, horizon) for index in range(len(systems.A))])
+        return Certificate(bound, gaps, np.zeros_like(gaps), float(np.max(gaps)), delta)
+    estimate = gap(policy, systems, horizon=horizon, key=key, num_rollouts=num_rollouts, limits=limits)
+    upper = upper_limit(estimate.mean, estimate.stderr, delta=delta)
+    return Certificate(bound, estimate.mean, estimate.stderr, upper, delta)
+
+
+def upper_limit(
+    mean: Float[np.ndarray, " member"], stderr: Float[np.ndarray, " member"], *, delta: float
+) -> float:
+    """The largest upper confidence limit of all members' gaps."""
+    quantile = float(scipy.special.ndtri(1 - delta / len(mean)))
+    return float(np.max(mean + quantile * stderr))
+
+
+def _exact(policy: AbstractLinearPolicy, systems: LQG, index: int, horizon: int) -> float:
+    return float(exact_gap(policy, take(systems, index), horizon=horizon))

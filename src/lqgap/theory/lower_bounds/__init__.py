@@ -1,0 +1,1 @@
+"""Numbers that no policy can beat."""

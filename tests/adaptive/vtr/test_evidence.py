@@ -1,0 +1,107 @@
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from random_systems import random_plant, random_record
+
+import lqgap as lg
+from lqgap.adaptive.vtr.evidence import (
+    SCALES,
+    ExactFilters,
+    likelihood_members,
+    misfit,
+    no_evidence,
+    observe,
+)
+from lqgap.simulators.finite import solve_members
+from lqgap.systems.kalman import filter_record
+
+COUNT = 3
+PLANTS = [random_plant(seed) for seed in range(COUNT)]
+
+
+def filters_of(plants):
+    systems = lg.stack(plants)
+    return ExactFilters(systems, solve_members(systems))
+
+
+@eqx.filter_jit
+def gather(filters, ys, us, slack):
+    def step(carry, now):
+        evidence, u_last = carry
+        evidence = observe(filters, evidence, now[0], u_last, slack=slack)
+        return (evidence, now[1]), (evidence.log_likelihood, misfit(evidence))
+
+    start = no_evidence(filters), jnp.zeros_like(us[0])
+    (evidence, _), steps = jax.lax.scan(step, start, (ys, us))
+    return evidence, steps
+
+
+def test_likelihoods_are_those_of_the_exact_filters():
+    ys, us = (jnp.asarray(part) for part in random_record(0, PLANTS[0], steps=50))
+    evidence, _ = gather(filters_of(PLANTS), ys, us, jnp.asarray(0.0))
+    expected = [float(lg.systems.log_likelihood(plant, ys, us)[-1]) for plant in PLANTS]
+    np.testing.assert_allclose(evidence.log_likelihood, expected, rtol=1e-8)
+    left = likelihood_members(evidence, delta=jnp.asarray(0.1))
+    mixture = np.logaddexp.reduce(expected) - np.log(COUNT)
+    np.testing.assert_array_equal(left, expected >= mixture + np.log(0.1))
+
+
+def test_the_misfit_is_the_mixture_over_scales_and_beginnings():
+    ys, us = (jnp.asarray(part) for part in random_record(1, PLANTS[0], steps=30))
+    _, (_, found) = gather(filters_of(PLANTS), 3 * ys, us, jnp.asarray(0.0))
+    mixtures = []
+    for plant in PLANTS:
+        record = filter_record(plant, 3 * ys, us)
+        q = np.einsum("ti,tij,tj->t", record.innovation, np.linalg.inv(record.S), record.innovation)
+        outputs, total = plant.num_outputs, 0.0
+        for c in SCALES:
+            ratio = c ** (-outputs / 2) * np.exp(q * (1 - 1 / c) / 2)
+            total += sum(np.prod(ratio[s:]) / ((s + 1) * (s + 2)) for s in range(len(q))) / len(SCALES)
+        mixtures.append(np.log(total + 1 / (len(q) + 1)))
+    np.testing.assert_allclose(found[-1], min(mixtures), rtol=1e-8)
+
+
+def test_a_lost_observation_says_nothing():
+    ys, us = (jnp.asarray(part) for part in random_record(2, PLANTS[0], steps=20))
+    lost = ys.at[7].set(jnp.nan)
+    _, (likelihood, strength) = gather(filters_of(PLANTS), lost, us, jnp.asarray(0.0))
+    np.testing.assert_array_equal(likelihood[7], likelihood[6])
+    assert np.all(np.isfinite(strength))
+
+
+@pytest.mark.slow
+def test_a_true_class_is_refuted_no_more_often_than_stated_and_a_false_one_soon():
+    """1000 runs under random inputs; the truth is one of three members, then twice as noisy as one."""
+    filters, delta, runs, steps = filters_of(PLANTS), 0.1, 1000, 400
+    truth = PLANTS[1]
+
+    def simulate(key, noise):
+        keys = jax.random.split(key, 3)
+        us = jax.random.normal(keys[0], (steps, truth.num_inputs))
+        w = noise * jax.random.normal(keys[1], (steps + 1, truth.num_states))
+        v = noise * jax.random.normal(keys[2], (steps, truth.num_outputs))
+        roots = [jnp.linalg.cholesky(part) for part in (truth.S0, truth.W, truth.V)]
+
+        def step(x, now):
+            u, w, v = now
+            return truth.A @ x + truth.B @ u + roots[1] @ w, truth.C @ x + roots[2] @ v
+
+        _, ys = jax.lax.scan(step, roots[0] @ w[0], (us, w[1:], v))
+        return gather(filters, ys, us, jnp.asarray(0.0))[1][1]
+
+    keys = jax.random.split(jax.random.key(0), runs)
+    for noise in (1.0, 1.5):
+        strength = np.asarray(jax.jit(jax.vmap(lambda key, noise=noise: simulate(key, noise)))(keys))
+        ever = np.mean(np.max(strength, axis=1) >= np.log(1 / delta))
+        if noise == 1.0:
+            assert ever <= delta + 3 * np.sqrt(delta * (1 - delta) / runs)
+        else:
+            assert ever == 1.0
+
+
+def test_a_filter_that_never_settles_is_refused():
+    slow = lg.LQG([[1.0]], [[1.0]], [[1.0]], W=[[1e-9]])
+    with pytest.raises(lg.InvalidArgumentError, match="settled"):
+        filters_of([slow])

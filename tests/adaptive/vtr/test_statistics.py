@@ -1,0 +1,121 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from golden import GOLDEN
+
+from lqgap.adaptive.vtr.statistics import (
+    buffer,
+    confidence_set,
+    estimate,
+    flush_if,
+    growth,
+    merge,
+    must_flush,
+    no_samples,
+    score,
+)
+
+VTR = GOLDEN["vtr_statistics"]
+
+
+def add_sample(statistics, f, target, *, psi):
+    """One sample more, of weight one, and whether the score has reached one."""
+    weight = jnp.ones_like(target)
+    raises = growth(statistics, f, psi=psi, weight=weight)
+    is_due = must_flush(statistics, raises)
+    statistics = buffer(statistics, f, target, growth=raises, weight=weight, is_there=jnp.asarray(True))
+    return flush_if(is_due, statistics, psi=psi)
+
+
+def naive(F, Y, psi, beta):
+    """Everything from all samples anew at every step."""
+    switches, sets, start = [], [], 0
+    for t in range(len(F)):
+        kept, new = F[:start], F[start : t + 1]
+        dist = lambda rows: ((rows[:, :, None] - rows[:, None, :]) ** 2).sum(axis=0)  # noqa: E731
+        if np.max(dist(new) / (dist(kept) + psi)) >= 1:
+            start = t + 1
+            losses = ((F[:start] - Y[:start, None]) ** 2).sum(axis=0)
+            switches.append(t)
+            sets.append(dist(F[:start])[np.argmin(losses)] <= beta)
+    return switches, np.asarray(sets)
+
+
+def streaming(F, Y, psi, beta, buffer_size):
+    psi, beta = jnp.asarray(psi), jnp.asarray(beta)
+    everyone = jnp.ones(F.shape[1], dtype=bool)
+
+    def step(statistics, sample):
+        statistics, is_due = add_sample(statistics, *sample, psi=psi)
+        statistics = jax.tree.map(lambda a, b: jnp.where(is_due, a, b), merge(statistics), statistics)
+        return statistics, (is_due, confidence_set(statistics, everyone, beta=beta))
+
+    samples = (jnp.asarray(F), jnp.asarray(Y))
+    statistics, (is_due, sets) = jax.lax.scan(step, no_samples(F.shape[1], buffer_size=buffer_size), samples)
+    switches = np.flatnonzero(is_due)
+    return statistics, list(switches), np.asarray(sets)[switches]
+
+
+def random_samples(seed):
+    draws = np.random.default_rng(seed)
+    members, steps = int(draws.integers(2, 12)), 150
+    slopes, common = draws.normal(size=(members, 3)), 1e3 * draws.normal(size=(steps, 1))
+    F = common + draws.normal(size=(steps, 3)) @ slopes.T
+    return F, F[:, 0] + draws.normal(size=steps)
+
+
+@pytest.mark.parametrize("buffer_size", [0, 7, 40])
+@pytest.mark.parametrize("seed", range(20))
+def test_streaming_and_waiting_switch_when_the_naive_recomputation_does(seed, buffer_size):
+    F, Y = random_samples(seed)
+    switches, sets = naive(F, Y, psi=5.0, beta=60.0)
+    _, found, found_sets = streaming(F, Y, 5.0, 60.0, buffer_size)
+    assert found == switches
+    assert len(switches) > 2
+    np.testing.assert_array_equal(found_sets, sets)
+
+
+def test_golden_statistics():
+    F, Y, split = jnp.asarray(VTR["F"]), jnp.asarray(VTR["Y"]), VTR["split"]
+    psi = jnp.asarray(VTR["psi"])
+    statistics = no_samples(F.shape[1], buffer_size=0)
+    for t, (f, target) in enumerate(zip(F, Y, strict=True)):
+        if t == split:
+            statistics = merge(statistics)
+        statistics, _ = add_sample(statistics, f, target, psi=psi)
+    np.testing.assert_allclose(score(statistics, psi=psi), VTR["score"], rtol=1e-12)
+    statistics = merge(statistics)
+    everyone = jnp.ones(F.shape[1], dtype=bool)
+    np.testing.assert_allclose(statistics.kept.loss, VTR["losses_all"], rtol=1e-12)
+    assert int(estimate(statistics, everyone)) == VTR["argmin_all"]
+    np.testing.assert_allclose(
+        statistics.kept.dist[VTR["argmin_all"]], VTR["dist_to_argmin_all"], rtol=1e-12, atol=1e-12
+    )
+    inside = confidence_set(statistics, everyone, beta=jnp.asarray(VTR["beta"]))
+    assert list(np.flatnonzero(inside)) == VTR["confidence_set_all"]
+
+
+def test_only_the_given_members_are_estimates_and_in_the_set():
+    F, Y = random_samples(1)
+    statistics, _, _ = streaming(F, Y, 5.0, 60.0, 0)
+    best = int(np.argmin(statistics.kept.loss))
+    others = jnp.arange(F.shape[1]) != best
+    assert int(estimate(statistics, others)) != best
+    assert not confidence_set(statistics, others, beta=jnp.asarray(jnp.inf))[best]
+
+
+def test_the_growth_of_the_score_is_bounded_sharply_on_a_fine_class():
+    """300 members whose predictions differ in three directions: neighbours are close, the range is wide."""
+    draws = np.random.default_rng(0)
+    F = draws.normal(size=(400, 3)) @ draws.normal(size=(3, 300))
+    statistics, _, _ = streaming(F[:300], F[:300, 0], 5.0, 60.0, 16)
+    statistics = merge(statistics)
+    dist, total, total_by_range = np.asarray(statistics.kept.dist), 0.0, 0.0
+    for f in F[300:]:
+        bound = float(growth(statistics, jnp.asarray(f), psi=jnp.asarray(5.0), weight=jnp.asarray(1.0)))
+        exact = np.max((f[:, None] - f[None, :]) ** 2 / (dist + 5.0))
+        assert exact <= bound
+        total += bound
+        total_by_range += (f.max() - f.min()) ** 2 / 5.0
+    assert total < 0.1 * total_by_range

@@ -1,0 +1,100 @@
+import json
+
+import equinox as eqx
+import every_policy
+import jax
+import numpy as np
+import pytest
+
+import lqgap as lg
+from lqgap.files import read_arrays, write_arrays
+from lqgap.policies import AbstractPolicy, Mixture, serialization
+from lqgap.policies.policy import AbstractLinearPolicy
+
+POLICIES = every_policy.make_policies()
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_every_policy_comes_back_bit_for_bit(tmp_path, name, dtype):
+    policy = jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, POLICIES[name])
+    lg.save_policy(tmp_path / "policy.safetensors", policy)
+    back = lg.load_policy(tmp_path / "policy.safetensors")
+    assert jax.tree.structure(back) == jax.tree.structure(policy)  # classes and static fields, too
+    for before, after in zip(jax.tree.leaves(policy), jax.tree.leaves(back), strict=True):
+        if eqx.is_array(before):
+            assert before.dtype == after.dtype
+            np.testing.assert_array_equal(before, after)
+        else:
+            assert before is after
+
+
+def test_every_class_of_policies_can_be_saved():
+    def below(cls):
+        return [c for sub in cls.__subclasses__() for c in (sub, *below(sub))]
+
+    ours = {cls for cls in below(AbstractPolicy) if cls.__module__.startswith("lqgap.policies")}
+    assert ours - {AbstractLinearPolicy} == set(serialization.POLICIES)
+
+
+def test_a_policy_that_is_drawn_with_probability_zero_is_kept(tmp_path):
+    policy = Mixture([POLICIES["LinearDynamic"], POLICIES["static"]], [1.0, 0.0])
+    lg.save_policy(tmp_path / "policy", policy)
+    np.testing.assert_array_equal(lg.load_policy(tmp_path / "policy").log_weights, [0.0, -np.inf])
+
+
+class Foreign(AbstractPolicy):
+    num_inputs = 1
+    num_outputs = 2
+
+    def init(self, key):  # noqa: ARG002
+        return ()
+
+    def step(self, memory, y, u_last):  # noqa: ARG002
+        return memory, u_last
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_what_cannot_be_saved_is_named(tmp_path):
+    with pytest.raises(lg.InvalidArgumentError, match="expected an lqgap policy"):
+        lg.save_policy(tmp_path / "p", 3)
+    with pytest.raises(lg.InvalidArgumentError, match="policy is a Foreign"):
+        lg.save_policy(tmp_path / "p", Foreign())
+    broken = eqx.tree_at(lambda p: p.Ac, POLICIES["LinearDynamic"], replace_fn=lambda x: x * np.nan)
+    with pytest.raises(lg.InvalidArgumentError, match=r"policy\.Ac has entries that are NaN"):
+        lg.save_policy(tmp_path / "p", broken)
+    assert not list(tmp_path.iterdir())
+
+
+def forge(path, change):
+    """A file whose checksum is right and whose content is not what lqgap writes."""
+    arrays, text = read_arrays(path, kind="policy")
+    header = json.loads(text)
+    change(header, arrays)
+    write_arrays(path, arrays, kind="policy", text=json.dumps(header))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header, arrays: header.update(format=99),
+        lambda header, arrays: header.pop("policy"),
+        lambda header, arrays: header["policy"].update({"class": "Popen"}),
+        lambda header, arrays: header["policy"]["fields"].pop("Ac"),
+        lambda header, arrays: header["policy"]["fields"].update(more={"value": 1}),
+        lambda header, arrays: header["policy"]["fields"].update(Ac={"value": [1]}),
+        lambda header, arrays: header["policy"]["fields"].update(Ac={"array": "elsewhere"}),
+        lambda header, arrays: header["policy"]["fields"].update(Ac={"function": "os.system"}),
+        lambda header, arrays: header.update(policy={"value": 1}),
+        lambda header, arrays: header.update(policy=[]),
+        lambda header, arrays: arrays.update({"policy.Ac": np.eye(3)}),
+        lambda header, arrays: arrays.update({"policy.Ac": np.full((1, 1), np.nan)}),
+    ],
+)
+def test_a_forged_header_is_a_damaged_file(tmp_path, change):
+    path = tmp_path / "policy.safetensors"
+    lg.save_policy(path, POLICIES["LinearDynamic"])
+    forge(path, change)
+    with pytest.raises(lg.CorruptFileError, match=r"policy\.safetensors"):
+        lg.load_policy(path)
+    assert path.exists()

@@ -1,0 +1,106 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from lqgap.arguments import (
+    is_concrete,
+    read_array,
+    read_count,
+    read_covariance,
+    read_keys,
+    read_positive,
+    read_probability,
+    read_record,
+    read_symmetric,
+)
+from lqgap.errors import InvalidArgumentError, InvalidSystemError
+
+
+def test_traced_values_are_not_concrete():
+    assert is_concrete([jnp.ones(2), np.ones(2), 1.0, "text"])
+    seen = []
+    jax.jit(lambda x: seen.append(is_concrete([1.0, x])) or x)(1.0)
+    assert seen == [False]
+
+
+def test_values_are_checked_outside_jit_and_shapes_also_inside():
+    with pytest.raises(InvalidSystemError, match="NaN"):
+        read_array("X", [[jnp.nan]], num_axes=2)
+    inside = jax.jit(lambda x: read_array("X", [[x, 0.0]], num_axes=2))
+    assert jnp.isnan(inside(jnp.nan)[0, 0])
+    with pytest.raises(InvalidSystemError, match=r"X has shape \(2,\), expected a matrix"):
+        jax.jit(lambda x: read_array("X", [x, x], num_axes=2))(1.0)
+    with pytest.raises(InvalidSystemError, match="X is not an array of numbers"):
+        jax.jit(lambda x: read_array("X", [[x, x], [x]], num_axes=2))(1.0)
+
+
+def test_a_covariance_comes_out_exactly_symmetric():
+    X = np.array([[1.0, 0.3], [0.3 + 1e-12, 2.0]])
+    read = read_covariance("X", X, size=2, definite=True, why="")
+    np.testing.assert_array_equal(read, read.T)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_definiteness_does_not_depend_on_units(scale):
+    read_covariance("X", scale * np.diag([1.0, 1e-6]), size=2, definite=True, why="")
+    with pytest.raises(InvalidSystemError, match="X is not positive semidefinite"):
+        read_covariance("X", scale * np.diag([1.0, -1e-6]), size=2, definite=False, why="")
+
+
+def test_counts_and_positive_numbers():
+    assert read_count("n", np.int64(3), least=1) == 3
+    assert read_positive("dt", 2) == 2.0
+    with pytest.raises(InvalidArgumentError, match="n is 0, expected a whole number from 1"):
+        read_count("n", 0, least=1)
+    with pytest.raises(InvalidArgumentError, match=r"dt is -0\.1, expected a positive number"):
+        read_positive("dt", -0.1)
+
+
+def test_a_long_value_is_shortened_in_the_message():
+    with pytest.raises(InvalidSystemError) as raised:
+        read_array("X", np.full((50, 50), np.nan), num_axes=2)
+    assert len(str(raised.value)) < 200
+
+
+def test_a_rank_deficient_matrix_is_never_definite():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        root = rng.normal(size=(3, 2))
+        with pytest.raises(InvalidSystemError, match="X is not positive definite"):
+            read_covariance("X", root @ root.T, size=3, definite=True, why="")
+
+
+def test_traced_complex_numbers_are_refused_too():
+    with pytest.raises(InvalidSystemError, match="X holds complex128 entries"):
+        jax.jit(lambda x: read_array("X", [[x]], num_axes=2))(1j)
+
+
+def test_a_masked_entry_is_a_lost_one():
+    y = np.ma.masked_array([[1.0], [1e6]], mask=[[False], [True]])
+    read, _ = read_record(y, np.zeros((2, 1)), num_outputs=1, num_inputs=1)
+    np.testing.assert_array_equal(read, [[1.0], [np.nan]])
+
+
+def test_symmetric_matrices_may_be_indefinite():
+    np.testing.assert_array_equal(
+        read_symmetric("X", [[0.0, 1.0], [1.0, 0.0]], size=2, why=""), [[0, 1], [1, 0]]
+    )
+    with pytest.raises(InvalidSystemError, match="X is not symmetric"):
+        read_symmetric("X", [[0.0, 1.0], [0.0, 0.0]], size=2, why="")
+
+
+@pytest.mark.parametrize("value", [0, 1.0, -0.1, float("nan"), [0.5]])
+def test_a_probability_lies_between_zero_and_one(value):
+    assert read_probability("delta", np.float32(0.25)) == 0.25
+    with pytest.raises(InvalidArgumentError, match="delta is"):
+        read_probability("delta", value)
+
+
+def test_keys_are_an_array_or_a_list_of_them():
+    keys = jax.random.split(jax.random.key(0), 3)
+    assert read_keys(keys) is keys
+    assert jnp.all(read_keys([keys[0], keys[1], keys[2]]) == keys)
+    for wrong in (keys[0], [], [1], keys[:0], 3):
+        with pytest.raises(InvalidArgumentError, match=r"^keys? is"):
+            read_keys(wrong)

@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from springs import FAMILY
+from ten_models import ten_models
+
+from lqgap.errors import InvalidArgumentError
+from lqgap.theory import constants
+from lqgap.theory.constants.table import MEANING
+
+# The table of the specification: (uniform, actual) at H = 1e4 and 1e6, as many digits as it prints.
+TABLE = {
+    "Xbar_1": ("1.3e+05", "1.6e+05", "1.0e+04", "1.2e+04"),
+    "D": ("3.7e+17", "5.2e+17", "3.0e+11", "4.1e+11"),
+    "psi": ("5.6e+35", "1.1e+36", "3.5e+23", "6.9e+23"),
+    "beta": ("3.3e+36", "9.0e+36", "2.1e+24", "5.6e+24"),
+    "Kbar_eluder": ("2.2e+04", "2.7e+04", "1.1e+04", "1.5e+04"),
+    "T_w_eluder": ("6.8e+19", "9.9e+19", "1.8e+16", "3.0e+16"),
+    "T_w": ("1.2e+15", "3.3e+15", "1.2e+12", "3.3e+12"),
+}
+
+
+@pytest.fixture(scope="module")
+def sheets():
+    members = ten_models()
+    return [constants(members, horizon=H, C_w=100.0, certificate="predictor") for H in (1e4, 1e6)]
+
+
+def test_the_reference_table_is_reproduced_to_its_digits(sheets):
+    columns = [sheet[f"corrected, {kind}"] for kind in ("uniform", "actual") for sheet in sheets]
+    for name, expected in TABLE.items():
+        assert tuple(f"{column[name]:.1e}" for column in columns) == expected, name
+    assert [column["l"] for column in columns] == [146, 154, 101, 109]
+    assert [round(column["Kbar"]) for column in columns] == [95, 155, 95, 155]
+    assert f"{columns[0]['kappa_2']:.2f}, {columns[0]['gamma_2']:.2f}" == "1.13, 0.47"
+
+
+def test_the_filter_certificate_is_the_default_and_both_are_reported():
+    column = constants(ten_models(), horizon=1e4, C_w=100.0)["corrected, uniform"]
+    assert f"{column['kappa_2']:.2f}, {column['gamma_2']:.3f}" == "1.55, 0.499"
+
+
+def test_every_row_is_explained_and_columns_have_no_others(sheets):
+    for column in sheets[0].columns.values():
+        assert set(column) <= set(MEANING)
+    assert set(sheets[0]["corrected, actual"]) == set(MEANING)
+    assert sheets[0]["corrected, actual"]["D_limit"] <= sheets[0]["corrected, actual"]["D_h"]
+
+
+def test_a_class_that_contracts_only_in_other_coordinates_has_corrected_constants_alone():
+    sheet = constants(FAMILY.grid(3), horizon=1000)
+    assert sheet["printed, uniform"]["D"] == np.inf
+    assert sheet["corrected, actual"]["gamma_1"] < 1
+    assert np.isfinite(sheet["corrected, actual"]["T_w"])
+
+
+@pytest.mark.parametrize("change", [{"horizon": 1}, {"delta": 1.5}, {"delta": -0.1}, {"C_w": 0.0}])
+def test_bad_arguments_are_named(change):
+    [name] = change
+    with pytest.raises(InvalidArgumentError, match=f"{name} is"):
+        constants(ten_models(), **({"horizon": 100} | change))

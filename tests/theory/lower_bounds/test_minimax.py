@@ -1,0 +1,87 @@
+import jax
+import numpy as np
+import pytest
+
+import lqgap as lg
+from lqgap.errors import InvalidArgumentError
+from lqgap.evaluation.gap import references_of
+from lqgap.policies import ModelBank
+from lqgap.theory import minimax_lower_bound
+from lqgap.theory.lower_bounds.belief import belief_bound
+from lqgap.training import TrainingOptions
+
+OPPOSITE = lg.stack([lg.LQG([[0.9]], [[1.0]], [[1.0]]), lg.LQG([[0.9]], [[-0.7]], [[1.0]])])
+HORIZON = 20
+
+
+def small_class(family):
+    """Corners of the family, or a few members where it has many."""
+    is_narrow = sum(parameter.high > parameter.low for parameter in family.parameters) <= 3
+    return family.grid(2) if is_narrow else family.sample(jax.random.key(0), 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("horizon", [1, 2])
+def test_where_the_minimax_is_known_the_bound_is_it(horizon):
+    bound = minimax_lower_bound(OPPOSITE, horizon=horizon)
+    exact = belief_bound(references_of(OPPOSITE, horizon=horizon), num_steps=horizon)
+    assert bound.kind == "bayes"
+    assert bound.pair == (0, 1)
+    assert bound.value <= exact.upper
+    np.testing.assert_allclose(bound.value, exact.value, rtol=1e-6)
+    assert all(value <= exact.upper * (1 + 1e-9) for value in bound.by_kind.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", lg.plants.catalogue())
+def test_no_bank_is_below_the_bound_on_any_family_trained_or_not(name):
+    members = small_class(lg.plants.catalogue()[name]())
+    bound = minimax_lower_bound(members, horizon=HORIZON)
+    assert bound.value > 0
+    banks = [
+        ModelBank(members.systems, horizon=HORIZON, mode=mode) for mode in ("mixture", "map", "thompson")
+    ]
+    options = TrainingOptions(steps=100)
+    trained = lg.train_robust(banks[0], members, horizon=HORIZON, key=jax.random.key(1), options=options)
+    for bank in (*banks, trained.policy):
+        estimate = lg.gap(bank, members, horizon=HORIZON, key=jax.random.key(0), num_rollouts=512)
+        assert bound.value <= estimate.worst + 4 * estimate.worst_stderr
+
+
+def test_one_member_has_no_gap_to_bound():
+    bound = minimax_lower_bound(lg.LQG([[0.9]], [[1.0]], [[1.0]]), horizon=10)
+    assert (bound.value, bound.pair, bound.kind) == (0.0, (0, 0), "trivial")
+
+
+@pytest.mark.slow
+def test_a_large_class_is_thinned_and_its_members_keep_their_numbers(monkeypatch):
+    members = lg.plants.mass_spring_damper().grid(3)
+    monkeypatch.setattr("lqgap.theory.lower_bounds.minimax.MAX_MEMBERS", 3)
+    thinned = minimax_lower_bound(members, horizon=6)
+    chosen = [0, 4, 8]
+    assert set(thinned.pair) <= set(chosen)
+    assert set(np.flatnonzero(thinned.prior)) <= set(chosen)
+    alone = minimax_lower_bound(members.subset(chosen), horizon=6)
+    np.testing.assert_allclose(thinned.value, alone.value, rtol=1e-9)
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+@pytest.mark.parametrize(
+    ("members", "horizon", "message"),
+    [
+        (lg.plants.unknown_sign(), 5, r"\.grid\(points\)"),
+        (OPPOSITE, -1, "horizon is -1"),
+    ],
+)
+def test_what_cannot_be_is_named(members, horizon, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        minimax_lower_bound(members, horizon=horizon)
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_only_the_kinds_asked_for_are_tried():
+    bound = minimax_lower_bound(OPPOSITE, horizon=2, kinds=("two-point",))
+    assert set(bound.by_kind) == {"trivial", "two-point"}
+    assert bound.kind == "two-point"
+    with pytest.raises(InvalidArgumentError, match="kinds has 'magic'"):
+        minimax_lower_bound(OPPOSITE, horizon=2, kinds=("magic",))
