@@ -9,13 +9,12 @@ import pytest
 
 from lqgap.policies import AbstractLinearPolicy
 
-POLICIES = every_policy.make_policies()
 STEPS = every_policy.HORIZON + 1
 
 
-@pytest.fixture(params=sorted(POLICIES))
+@pytest.fixture(params=sorted(every_policy.NAMES))
 def policy(request):
-    return POLICIES[request.param]
+    return every_policy.make_policies()[request.param]
 
 
 def run(policy, y, *, u_last=None, dtype=jnp.float64):
@@ -64,7 +63,7 @@ def test_a_lost_observation_means_predict_only(policy):
 
 def test_a_wrapper_trains_what_the_policy_inside_trains():
     for name, part in (("RandomProbe", "then"), ("Stabilized", "outer"), ("ProbingBank", "bank")):
-        wrapper = POLICIES[name]
+        wrapper = every_policy.make_policies()[name]
         inside, expected = getattr(wrapper.trainable(), part), getattr(wrapper, part).trainable()
         assert jax.tree.leaves(inside) == jax.tree.leaves(expected)
 
@@ -74,7 +73,10 @@ def test_inputs_depend_on_what_the_plant_received_not_on_what_was_chosen(policy)
     applied = jnp.asarray(np.clip(np.random.default_rng(1).normal(size=(STEPS, 1)), -0.2, 0.2))
     (_, _), u = run(policy, y, u_last=applied)
     assert np.all(np.isfinite(u))
-    uses_inputs = not isinstance(policy, type(POLICIES["LinearDynamic"]) | type(POLICIES["Zero"]))
+    uses_inputs = not isinstance(
+        policy,
+        type(every_policy.make_policies()["LinearDynamic"]) | type(every_policy.make_policies()["Zero"]),
+    )
     assert np.any(np.asarray(u) != np.asarray(run(policy, y)[1])) == uses_inputs
 
 
