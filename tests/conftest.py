@@ -17,7 +17,7 @@ from golden import GOLDEN
 
 import lqgap
 
-MAX_CACHE = 2**30  # bytes: a run of all tests writes a fifth of it
+MAX_CACHE = 2**29  # bytes: several times what a run of all tests writes
 MAX_MEMORY = 3 * 2**29  # bytes of a process, after which compiled programs are forgotten
 MAX_MAPS = 30_000  # the kernel allows 65530 memory maps a process, beyond which XLA crashes
 LONGEST = ()
@@ -47,6 +47,12 @@ def _count_timed(event, _seconds, **_other):
 
 jax.monitoring.register_event_listener(_count)
 jax.monitoring.register_event_duration_secs_listener(_count_timed)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """Two workers, or none for a few tests: to start workers takes longer than to run those."""
+    return 0 if config.option.keyword or any(".py" in argument for argument in config.args) else 2
 
 
 def pytest_configure(config):

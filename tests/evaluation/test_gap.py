@@ -33,11 +33,9 @@ def test_the_estimate_agrees_with_the_exact_gap(seed):
 
 PLANTS = [
     "mass_spring_damper",
-    "unknown_sign",
-    "web_server",
     "boeing_747",
-    "two_mass_spring",
-    "thermal_zones",
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("unknown_sign", "web_server")),
+    *(pytest.param(name, marks=pytest.mark.slow) for name in ("two_mass_spring", "thermal_zones")),
 ]
 
 

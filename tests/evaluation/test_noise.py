@@ -1,8 +1,8 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 import scipy.special
-import scipy.stats
 
 from lqgap.evaluation.noise import invert, standard_normal
 

@@ -34,14 +34,14 @@ def test_the_excess_is_what_the_definition_says_along_the_same_observations(seed
     run = excess(policy, reference, normals, jax.random.key(0), free())
 
     finite = lg.solve_finite(plant, horizon=10)
-    predicted, memory, u, y_all, u_all = jnp.zeros(3), policy.init(jax.random.key(0)), jnp.zeros(2), [], []
+    predicted, memory, u = jnp.zeros(3), policy.init(jax.random.key(0)), jnp.zeros(2)
+    y_all, u_all = np.full((11, 2), np.nan), np.zeros((11, 2))  # what is still to come is lost
     for h in range(11):
         y = plant.C @ predicted + jnp.linalg.cholesky(finite.S[h]) @ normals[h]
         memory, u = policy.step(memory, y, u)
-        y_all.append(y)
-        u_all.append(u)
-        beliefs = filter_record(plant, np.asarray(y_all), np.asarray(u_all)).belief.mean
-        predicted = plant.A @ beliefs[-1] + plant.B @ u
-        deviation = u + finite.K[h] @ beliefs[-1]
+        y_all[h], u_all[h] = y, u
+        belief = filter_record(plant, y_all, u_all).belief.mean[h]
+        predicted = plant.A @ belief + plant.B @ u
+        deviation = u + finite.K[h] @ belief
         np.testing.assert_allclose(run.per_step[h], deviation @ finite.M[h] @ deviation, rtol=1e-8)
     np.testing.assert_allclose(run.predicted, predicted, rtol=1e-9)

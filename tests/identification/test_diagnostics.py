@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 from random_systems import random_plant
 from records import record, records
 

@@ -1,6 +1,6 @@
+import importlib
 import sys
 
-import control
 import equinox as eqx
 import numpy as np
 import pytest
@@ -10,6 +10,11 @@ import lqgap
 from lqgap.evaluation import closed_loop_radius
 from lqgap.interop import from_control, policy_from_control, to_control
 from lqgap.policies import LinearDynamic, StationaryLQG
+
+
+@pytest.fixture(scope="module")
+def control():
+    return importlib.import_module("control")  # slow to import
 
 
 def test_a_plant_goes_out_and_comes_back_the_same(seed):
@@ -33,7 +38,7 @@ def test_a_static_gain_comes_back_static():
     assert eqx.tree_equal(again, gain)
 
 
-def test_the_step_response_is_that_of_the_plant(seed):
+def test_the_step_response_is_that_of_the_plant(control, seed):
     plant = random_plant(seed)
     times = 0.1 * np.arange(20)
     u = np.ones((2, 20))
@@ -45,14 +50,14 @@ def test_the_step_response_is_that_of_the_plant(seed):
     np.testing.assert_allclose(theirs, np.transpose(ours), rtol=1e-10, atol=1e-12)
 
 
-def test_positive_feedback_closes_the_loop(seed):
+def test_positive_feedback_closes_the_loop(control, seed):
     plant = random_plant(seed, radius=1.1)
     policy = StationaryLQG(plant)
     loop = control.feedback(*(to_control(part, sampling_time=0.1) for part in (plant, policy)), sign=1)
     np.testing.assert_allclose(np.max(np.abs(loop.poles())), closed_loop_radius(policy, plant), rtol=1e-9)
 
 
-def test_a_transfer_function_becomes_a_plant_with_its_step_response():
+def test_a_transfer_function_becomes_a_plant_with_its_step_response(control):
     transfer = control.tf([0.2, 0.1], [1, -1.2, 0.5], 0.25)
     plant, sampling_time = from_control(transfer, R=[[0.1]])
     assert sampling_time == 0.25
@@ -66,22 +71,28 @@ def test_a_transfer_function_becomes_a_plant_with_its_step_response():
 
 
 @pytest.mark.parametrize(
-    ("system", "message"),
+    ("make", "message"),
     [
         (
-            control.ss([[-1.0]], [[1.0]], [[1.0]], [[0.0]]),
+            lambda control: control.ss([[-1.0]], [[1.0]], [[1.0]], [[0.0]]),
             r"continuous time.*control.sample_system.*zero_order_hold",
         ),
-        (control.ss([[0.5]], [[1.0]], [[1.0]], [[0.0]], True), "no sampling time .dt is True"),
-        (control.ss([[0.5]], [[1.0]], [[1.0]], [[0.0]], None), "no sampling time .dt is None"),
-        (control.ss([[0.5]], [[1.0]], [[1.0]], [[2.0]], 0.1), "direct feedthrough"),
-        (control.tf([1, 0, 0], [1, -0.5], 0.1), "no state-space form"),
-        ("1/s", "is a str"),
+        (
+            lambda control: control.ss([[0.5]], [[1.0]], [[1.0]], [[0.0]], True),
+            "no sampling time .dt is True",
+        ),
+        (
+            lambda control: control.ss([[0.5]], [[1.0]], [[1.0]], [[0.0]], None),
+            "no sampling time .dt is None",
+        ),
+        (lambda control: control.ss([[0.5]], [[1.0]], [[1.0]], [[2.0]], 0.1), "direct feedthrough"),
+        (lambda control: control.tf([1, 0, 0], [1, -0.5], 0.1), "no state-space form"),
+        (lambda control: "1/s", "is a str"),
     ],
 )
-def test_what_is_no_plant_is_refused_with_what_to_do(system, message):
+def test_what_is_no_plant_is_refused_with_what_to_do(control, make, message):
     with pytest.raises(lqgap.InvalidSystemError, match=message):
-        from_control(system)
+        from_control(make(control))
 
 
 def test_without_python_control_the_error_says_how_to_install_it(monkeypatch):

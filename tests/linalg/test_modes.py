@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 
 from lqgap.linalg import undetectable_modes, unstabilizable_modes
 from lqgap.linalg.modes import describe_modes

@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 from random_systems import random_definite
 
 from lqgap.systems.innovation import fill_lost

@@ -29,10 +29,9 @@ def scene(seed):
 def gaussian_nodes(m, S, *, degree):
     """Points and weights that integrate polynomials up to 2 degree - 1 exactly under N(m, S)."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(degree)
-    root = np.linalg.cholesky(S)
-    for indices in itertools.product(range(degree), repeat=len(m)):
-        index = list(indices)
-        yield m + jnp.asarray(root @ nodes[index]), np.prod(weights[index] / np.sqrt(2 * np.pi))
+    index = np.asarray(list(itertools.product(range(degree), repeat=len(m))))
+    points = np.asarray(m)[None] + nodes[index] @ np.linalg.cholesky(S).T
+    return jnp.asarray(points), np.prod(weights[index] / np.sqrt(2 * np.pi), axis=1)
 
 
 def test_the_bellman_equation_holds_at_the_optimal_input(scene):
@@ -54,7 +53,7 @@ def test_the_backup_is_the_expected_bias_of_the_next_step(scene):
     plant, optimum, xhat, y, u = scene
     predicted = plant.A @ xhat + plant.B @ u
     expected = quadratic(y, plant.Q) + quadratic(u, plant.R)
-    for e, weight in gaussian_nodes(jnp.zeros(2), optimum.S, degree=3):
+    for e, weight in zip(*gaussian_nodes(jnp.zeros(2), optimum.S, degree=3), strict=True):
         expected += weight * lqgap.bias(optimum, plant, predicted + optimum.L @ e, plant.C @ predicted + e)
     np.testing.assert_allclose(bellman_backup(optimum, plant, xhat, y, u), expected, rtol=1e-10)
 
@@ -90,13 +89,15 @@ def test_mean_variance_and_cumulant_are_those_of_the_gaussian_law(scene):
     other = random_plant(77)
     m, S = other.C @ (other.A @ xhat + other.B @ u), lqgap.solve(other).S
     target = lqgap.value_target(optimum, plant, xhat, u)
-    moments = [sum(w * target(y) ** k for y, w in gaussian_nodes(m, S, degree=4)) for k in (1, 2)]
+    points, weights = gaussian_nodes(m, S, degree=4)
+    moments = [weights @ np.asarray(jax.vmap(target)(points)) ** k for k in (1, 2)]
     np.testing.assert_allclose(target.mean(m, S), moments[0], rtol=1e-10)
     np.testing.assert_allclose(target.variance(m, S), moments[1] - moments[0] ** 2, rtol=1e-9)
     largest = jnp.max(jnp.linalg.eigvalsh(jnp.linalg.cholesky(S).T @ target.Phi @ jnp.linalg.cholesky(S)))
     scale = 0.05 / largest
-    law = sum(w * jnp.exp(scale * (target(y) - moments[0])) for y, w in gaussian_nodes(m, S, degree=40))
-    np.testing.assert_allclose(target.cumulant(scale, m, S), jnp.log(law), rtol=1e-8)
+    points, weights = gaussian_nodes(m, S, degree=40)
+    law = weights @ np.exp(scale * (np.asarray(jax.vmap(target)(points)) - moments[0]))
+    np.testing.assert_allclose(target.cumulant(scale, m, S), np.log(law), rtol=1e-8)
     assert target.cumulant(0.51 / largest, m, S) == jnp.inf
     curvature = jax.grad(jax.grad(target.cumulant))(jnp.asarray(0.0), m, S)
     np.testing.assert_allclose(curvature, target.variance(m, S), rtol=1e-9)

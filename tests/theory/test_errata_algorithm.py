@@ -4,7 +4,7 @@ import math
 
 import jax.numpy as jnp
 import numpy as np
-import scipy.stats
+import scipy
 from random_systems import random_plant
 from springs import FAMILY
 from ten_models import ten_models

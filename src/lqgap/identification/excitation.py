@@ -26,7 +26,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.stats
+import scipy.special
 from jaxtyping import Array, Float
 
 from lqgap.arguments import read_count, read_positive
@@ -70,7 +70,7 @@ def choose_probing(members: Finite, *, num_steps: Any, delta: float = 0.05) -> P
         raise InvalidArgumentError("members has one member only: there is nothing to tell apart")
     optima = members.optima()
     passive, active = (np.asarray(rate) for rate in _rates(optima, members.systems))
-    z = float(scipy.stats.norm.ppf(1 - delta))
+    z = float(scipy.special.ndtri(1 - delta))
     needed = (z / np.sqrt(2) + np.sqrt(z**2 / 2 + np.log(len(members) / delta))) ** 2
     missing = np.maximum(needed / num_steps - passive, 0)
     np.fill_diagonal(missing, 0)

@@ -4,9 +4,9 @@ import itertools
 import jax
 import numpy as np
 import pytest
+import scipy
 import scipy.integrate
 import scipy.optimize
-import scipy.stats
 from opposite import opposite
 from random_systems import random_plant
 from two_filters import operators
