@@ -18,7 +18,8 @@ from golden import GOLDEN
 import lqgap
 
 MAX_CACHE = 2**29  # bytes: several times what a run of all tests writes
-MAX_MEMORY = 3 * 2**29  # bytes of a process, after which compiled programs are forgotten
+MAX_MEMORY = 5 * 2**28  # bytes of a process, after which it forgets compiled programs at the end of a file
+MUCH_MEMORY = 7 * 2**28  # bytes, after which it does so at the end of a test
 MAX_MAPS = 30_000  # the kernel allows 65530 memory maps a process, beyond which XLA crashes
 LONGEST = ()
 
@@ -29,8 +30,8 @@ jax.config.update("jax_disable_most_optimizations", True)
 FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 if FLAGS not in os.environ.get("XLA_FLAGS", ""):
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}"
-hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
-hypothesis.settings.load_profile("repeatable")
+for name in ("fast", "thorough"):
+    hypothesis.settings.register_profile(name, derandomize=True, deadline=None, database=None)
 
 PROGRAMS = collections.Counter()
 
@@ -64,6 +65,7 @@ def pytest_configure(config):
         shutil.rmtree(folder)
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    hypothesis.settings.load_profile("fast" if config.option.markexpr == "not slow" else "thorough")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -83,6 +85,23 @@ def pytest_collection_modifyitems(items):
     """Long files come first, so that no worker is left with one at the end."""
     places = {f"tests/{name}.py": place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.location[0], len(places)))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Forgets compiled programs when they have become too many, preferably between files."""
+    is_last = nextitem is None or nextitem.path != item.path
+    process = pathlib.Path("/proc/self")
+    if not process.exists():
+        return
+    memory = int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    has_many_maps = is_last and (process / "maps").read_text().count("\n") > MAX_MAPS
+    if memory > (MAX_MEMORY if is_last else MUCH_MEMORY) or has_many_maps:
+        eqx.clear_caches()
+        jax.clear_caches()
+        gc.collect()
+        with contextlib.suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def pytest_sessionfinish(session):
@@ -130,19 +149,3 @@ def as_users_run_it():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _few_programs_in_memory():
-    """Forgets compiled programs at the end of a module when they have become too many."""
-    yield
-    process = pathlib.Path("/proc/self")
-    if not process.exists():
-        return
-    memory = int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    if memory > MAX_MEMORY or (process / "maps").read_text().count("\n") > MAX_MAPS:
-        eqx.clear_caches()
-        jax.clear_caches()
-        gc.collect()
-        with contextlib.suppress(OSError, AttributeError):  # another C library
-            ctypes.CDLL("libc.so.6").malloc_trim(0)

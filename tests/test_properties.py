@@ -5,6 +5,7 @@ import hypothesis.extra.numpy as hnp
 import jax
 import numpy as np
 import pytest
+from examples import examples
 from hypothesis import strategies as st
 
 import lqgap
@@ -28,7 +29,7 @@ def matrices(draw, sizes=SIZES):
     return dict(A=A, B=B, C=C, **weights)
 
 
-@hypothesis.settings(max_examples=300)
+@examples(300)
 @hypothesis.given(matrices())
 def test_every_plant_is_either_solved_or_refused(problem):
     plant = lqgap.LQG(**problem)
@@ -84,7 +85,7 @@ JUNK = st.one_of(
 FIELDS = st.sampled_from(["A", "B", "C", "Q", "R", "W", "V", "S0"])
 
 
-@hypothesis.settings(max_examples=1000)
+@examples(1000)
 @hypothesis.given(matrices(sizes=st.just((2, 1, 1))), FIELDS, JUNK)
 @pytest.mark.usefixtures("as_users_run_it")
 def test_junk_in_any_field_is_refused_or_harmless(problem, field, junk):

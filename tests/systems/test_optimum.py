@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from golden import GOLDEN
 from random_systems import directional_difference, random_plant
 
 import lqgap
@@ -126,6 +127,14 @@ def test_the_average_cost_is_that_of_the_closed_loop(solved):
     np.testing.assert_allclose(o.J, cost, rtol=1e-8)
 
 
+@pytest.mark.parametrize(
+    "golden",
+    [
+        "mimo3",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in sorted({*GOLDEN["systems"]} - {"mimo3"})),
+    ],
+    indirect=True,
+)
 def test_derivatives_of_the_average_cost_agree_with_finite_differences(golden_plant):
     plant = golden_plant
 
