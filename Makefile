@@ -48,7 +48,7 @@ test-wheel: $(READY) ## builds the wheel, installs it elsewhere and runs it ther
 	folder=$$(mktemp -d) && wheel=$$(echo $$PWD/dist/lqgap-*.whl) && core=$$PWD/requirements/core.txt && \
 	study=$$PWD/tests/support/small.toml && python3 -m venv $$folder/.venv && cd $$folder && \
 	.venv/bin/python $(PIP) -r $$core && .venv/bin/python $(PIP) --no-deps $$wheel && \
-	.venv/bin/lqgap --version && .venv/bin/lqgap transfer $$study --output results --quiet && \
+	.venv/bin/lqgap --version && .venv/bin/lqgap transfer $$study --output results --verbose && \
 	test -s results/report.html && rm -r $$folder
 
 # The lowest versions that pyproject.toml admits; what only developers use is as pinned.

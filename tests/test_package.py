@@ -1,3 +1,6 @@
+import hashlib
+import importlib.metadata
+import pathlib
 import subprocess
 import sys
 
@@ -39,3 +42,17 @@ def test_precision_is_off_until_it_is_switched_on():
 
 def test_tests_run_in_double_precision():
     assert jax.config.read("jax_enable_x64")
+
+
+def test_types_are_offered_to_the_users_of_the_package():
+    assert (pathlib.Path(lqgap.__file__).parent / "py.typed").exists()
+
+
+def test_what_is_bundled_is_what_was_released_and_its_licence_is_named():
+    folder = pathlib.Path(lqgap.__file__).parent / "report"
+    # plotly.js-basic-dist-min 4.1.1, as its package has it.
+    expected = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
+    assert hashlib.sha256((folder / "plotly-basic.min.js").read_bytes()).hexdigest() == expected
+    metadata = importlib.metadata.metadata("lqgap")
+    assert metadata["License-Expression"] == "Apache-2.0 AND MIT"
+    assert "Plotly" in (folder / "plotly-LICENSE").read_text()
