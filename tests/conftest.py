@@ -1,7 +1,14 @@
 """Settings and fixtures of all tests."""
 
+import collections
+import contextlib
+import ctypes
+import gc
+import os
 import pathlib
+import shutil
 
+import equinox as eqx
 import hypothesis
 import jax
 import jaxtyping
@@ -10,14 +17,84 @@ from golden import GOLDEN
 
 import lqgap
 
+MAX_CACHE = 2**30  # bytes: a run of all tests writes a fifth of it
+MAX_MEMORY = 3 * 2**29  # bytes of a process, after which compiled programs are forgotten
+MAX_MAPS = 30_000  # the kernel allows 65530 memory maps a process, beyond which XLA crashes
+LONGEST = ()
+
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_disable_most_optimizations", True)  # tests compile much and compute little
-# Workers share what they compile, and so do runs.
-jax.config.update("jax_compilation_cache_dir", str(pathlib.Path(__file__).parent.parent / ".jax_cache"))
-jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+# Tests compile much and compute little: the compiler's older emitters, in one piece, take a quarter of its time.
+jax.config.update("jax_disable_most_optimizations", True)
+FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+if FLAGS not in os.environ.get("XLA_FLAGS", ""):
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}"
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("repeatable")
+
+PROGRAMS = collections.Counter()
+
+
+def _count(event, **_):
+    if event == "/jax/compilation_cache/cache_hits":
+        PROGRAMS["read"] += 1
+
+
+def _count_timed(event, _seconds, **_other):
+    if event == "/jax/core/compile/backend_compile_duration":
+        PROGRAMS["requested"] += 1
+
+
+jax.monitoring.register_event_listener(_count)
+jax.monitoring.register_event_duration_secs_listener(_count_timed)
+
+
+def pytest_configure(config):
+    """Workers share what they compile, and so do runs and checkouts; what has grown too large starts anew."""
+    home = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    folder = pathlib.Path(os.environ.get("JAX_COMPILATION_CACHE_DIR") or home / "lqgap" / "tests")
+    is_worker = hasattr(config, "workerinput")
+    if not is_worker and sum(file.stat().st_size for file in folder.glob("*")) > MAX_CACHE:
+        shutil.rmtree(folder)
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    """Test modules compute nothing while they are imported: whoever runs one test waits for that one only."""
+    before = PROGRAMS["requested"]
+    report = yield
+    if report.passed and PROGRAMS["requested"] > before:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"{collector.nodeid} compiles programs while it is imported: make constants by functions"
+        )
+    return report
+
+
+def pytest_collection_modifyitems(items):
+    """Long files come first, so that no worker is left with one at the end."""
+    places = {f"tests/{name}.py": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.location[0], len(places)))
+
+
+def pytest_sessionfinish(session):
+    """Workers tell what they compiled."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["programs"] = dict(PROGRAMS)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    """The sum over workers."""
+    PROGRAMS.update(getattr(node, "workeroutput", {}).get("programs", {}))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Most of the time of a run goes into programs: their number is worth watching."""
+    requested, read = PROGRAMS["requested"], PROGRAMS["read"]
+    terminalreporter.write_line(f"programs: {requested} requested, {requested - read} compiled")
 
 
 @pytest.fixture(params=[0, 1, 2])
@@ -50,9 +127,16 @@ def as_users_run_it():
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _few_memory_maps():
-    """Forgets compiled programs before the kernel's limit (65530 maps a process), beyond which XLA crashes."""
+def _few_programs_in_memory():
+    """Forgets compiled programs at the end of a module when they have become too many."""
     yield
-    maps = pathlib.Path("/proc/self/maps")
-    if maps.exists() and maps.read_text().count("\n") > 30_000:
+    process = pathlib.Path("/proc/self")
+    if not process.exists():
+        return
+    memory = int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    if memory > MAX_MEMORY or (process / "maps").read_text().count("\n") > MAX_MAPS:
+        eqx.clear_caches()
         jax.clear_caches()
+        gc.collect()
+        with contextlib.suppress(OSError, AttributeError):  # another C library
+            ctypes.CDLL("libc.so.6").malloc_trim(0)

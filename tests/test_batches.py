@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -5,24 +7,27 @@ import pytest
 
 from lqgap.batches import join, take
 
-BATCH = {"a": jnp.arange(12.0).reshape(4, 3), "b": jnp.arange(4)}
+
+@functools.cache
+def example():
+    return {"a": jnp.arange(12.0).reshape(4, 3), "b": jnp.arange(4)}
 
 
 @pytest.mark.parametrize("rows", [2, -1, [3, 0], np.asarray([1, 1, 2])])
 def test_rows_are_those_of_every_array(rows):
-    taken = take(BATCH, rows)
-    for name, leaf in BATCH.items():
+    taken = take(example(), rows)
+    for name, leaf in example().items():
         np.testing.assert_array_equal(taken[name], np.asarray(leaf)[rows])
         assert taken[name].dtype == leaf.dtype
-    traced = jax.jit(lambda batch: take(batch, np.asarray(rows)))(BATCH)
+    traced = jax.jit(lambda batch: take(batch, np.asarray(rows)))(example())
     np.testing.assert_array_equal(traced["a"], taken["a"])
 
 
 def test_batches_are_joined_in_order():
-    joined = join([take(BATCH, [2, 3]), take(BATCH, [0])])
+    joined = join([take(example(), [2, 3]), take(example(), [0])])
     np.testing.assert_array_equal(joined["b"], [2, 3, 0])
-    traced = jax.jit(lambda batch: join([batch, batch]))(BATCH)
-    np.testing.assert_array_equal(traced["a"], np.tile(np.asarray(BATCH["a"]), (2, 1)))
+    traced = jax.jit(lambda batch: join([batch, batch]))(example())
+    np.testing.assert_array_equal(traced["a"], np.tile(np.asarray(example()["a"]), (2, 1)))
 
 
 def test_nothing_is_compiled(caplog):

@@ -4,54 +4,61 @@ import ast
 import pathlib
 import re
 
-import pytest
-
 ROOT = pathlib.Path(__file__).parent.parent
 MODULES = sorted((ROOT / "src" / "lqgap").rglob("*.py"))
 MAX_LINES = 400
 
 
-def name_of(path):
-    return str(path.relative_to(ROOT))
+def offenders(is_wrong):
+    """The modules that a predicate of path and text finds wrong."""
+    return [str(path.relative_to(ROOT)) for path in MODULES if is_wrong(path, path.read_text())]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_module_opens_with_what_it_is_and_stays_short(path):
-    text = path.read_text()
-    assert ast.get_docstring(ast.parse(text)), "no docstring"
-    assert len(text.splitlines()) <= MAX_LINES
+def test_a_module_opens_with_what_it_is():
+    assert not offenders(lambda _, text: not ast.get_docstring(ast.parse(text)))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_public_names_come_before_private_helpers(path):
-    definitions = [
-        node.name
-        for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("__")
-    ]
-    private = [name.startswith("_") for name in definitions]
-    assert private == sorted(private), definitions
+def test_a_module_stays_short():
+    assert not offenders(lambda _, text: len(text.splitlines()) > MAX_LINES)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_shape_checks_stay_on_and_global_options_stay_untouched(path):
-    text = path.read_text()
-    assert "from __future__ import annotations" not in text
-    if path.parent.name != "cli" and path.name != "__init__.py":
-        assert not re.search(r"jax\.config\.update", text)
+def test_public_names_come_before_private_helpers():
+    def is_mixed(_, text):
+        private = [
+            node.name.startswith("_")
+            for node in ast.parse(text).body
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("__")
+        ]
+        return private != sorted(private)
+
+    assert not offenders(is_mixed)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_every_module_has_its_test_module(path):
-    if path.name.startswith("__") or path.name in {"errors.py", "version.py"}:
-        return
-    relative = path.relative_to(ROOT / "src" / "lqgap")
-    assert (ROOT / "tests" / relative.parent / f"test_{path.name}").exists()
+def test_shape_checks_stay_on():
+    assert not offenders(lambda _, text: "from __future__ import annotations" in text)
+
+
+def test_global_options_stay_untouched():
+    def sets_options(path, text):
+        may = path.parent.name == "cli" or path.name == "__init__.py"
+        return not may and re.search(r"jax\.config\.update", text)
+
+    assert not offenders(sets_options)
+
+
+def test_every_module_has_its_test_module():
+    def is_untested(path, _):
+        if path.name.startswith("__") or path.name in {"errors.py", "version.py"}:
+            return False
+        folder = ROOT / "tests" / path.relative_to(ROOT / "src" / "lqgap").parent
+        return not (folder / f"test_{path.name}").exists()
+
+    assert not offenders(is_untested)
 
 
 def test_no_folder_or_module_is_a_drawer():
     drawers = {"utils", "util", "helpers", "common", "misc", "tools"}
-    assert not [name_of(path) for path in MODULES if drawers & {path.stem, *path.relative_to(ROOT).parts}]
+    assert not offenders(lambda path, _: drawers & {path.stem, *path.relative_to(ROOT).parts})
 
 
 def test_pins_name_no_index():

@@ -21,11 +21,11 @@ def test_the_page_is_written_beside_the_record(folder):
     assert sorted(path.name for path in folder.iterdir()) == ["record.json", "report.html"]
 
 
-def test_figures_are_written_when_asked_for(folder):
+def test_figures_are_written_when_asked_for(command, folder):
     few = example_record(heat_map=None, trajectories=None, adaptations=None, horizons=None, gaps=None)
     (folder / "record.json").write_text(few.model_dump_json())
-    command = [sys.executable, "-m", "lqgap", "report", str(folder), "--figures"]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = command("report", folder, "--figures")
+    assert result.returncode == 0
     names = [f"{name}.{kind}" for name in ("bracket", "training") for kind in ("png", "svg")]
     assert result.stdout.split() == [
         str(folder / "report.html"),

@@ -58,11 +58,6 @@ def test_a_missing_file_raises(tmp_path):
         read_plant(tmp_path / "nothing.toml")
 
 
-def lqgap_command(*arguments):
-    command = [sys.executable, "-m", "lqgap", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 @pytest.mark.parametrize(
     ("text", "code", "message"),
     [
@@ -71,8 +66,8 @@ def lqgap_command(*arguments):
         ("A = [[1e250]]\nB = [[1]]\nC = [[1]]", 4, "error: the Riccati equations were not solved"),
     ],
 )
-def test_an_error_is_one_line_and_an_exit_code(write, text, code, message):
-    finished = lqgap_command("solve", write(text))
+def test_an_error_is_one_line_and_an_exit_code(command, write, text, code, message):
+    finished = command("solve", write(text))
     assert finished.returncode == code
     assert finished.stdout == ""
     assert finished.stderr.startswith(message)
@@ -96,3 +91,12 @@ def test_a_full_disk_is_one_line(write):
     finished = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602
     assert finished.returncode == 1
     assert "Traceback" not in finished.stderr
+
+
+def test_a_process_ends_with_the_exit_code_of_its_error(write):
+    arguments = [sys.executable, "-m", "lqgap", "solve", write("A = [[1e250]]\nB = [[1]]\nC = [[1]]")]
+    finished = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert finished.returncode == 4
+    assert finished.stdout == ""
+    assert finished.stderr.startswith("error: the Riccati equations were not solved")
+    assert finished.stderr.count("\n") == 1

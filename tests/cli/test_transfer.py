@@ -1,8 +1,5 @@
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import pytest
 
@@ -120,19 +117,12 @@ def test_a_run_prints_its_record_and_a_second_one_the_same(tmp_path, capsys):
         (TINY, b"damaged" * 1000, 5, "store.sqlite"),
     ],
 )
-def test_errors_are_one_line_and_an_exit_code(tmp_path, study, store, code, says):
+def test_errors_are_one_line_and_an_exit_code(command, tmp_path, study, store, code, says):
     (tmp_path / "study.toml").write_text(study)
     if store is not None:
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "store.sqlite").write_bytes(store)
-    command = [sys.executable, "-m", "lqgap", "transfer", tmp_path / "study.toml", "-o", tmp_path / "out"]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
-        check=False,
-    )
+    done = command("transfer", tmp_path / "study.toml", "-o", tmp_path / "out")
     assert done.returncode == code
     assert done.stdout == ""
     assert done.stderr.startswith("error: ")

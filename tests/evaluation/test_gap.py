@@ -1,3 +1,4 @@
+import functools
 import sys
 
 import jax
@@ -9,8 +10,10 @@ from random_systems import random_plant
 import lqgap as lg
 from lqgap.policies import FiniteHorizonLQG, LinearDynamic, ModelBank, RandomProbe, StationaryLQG, Zero
 
-KEY = jax.random.key(0)
-SIGN = lg.plants.unknown_sign().grid(2).subset([1, 0])  # b = +1 first: ties of the likelihood go to it
+
+@functools.cache
+def unknown_sign():
+    return lg.plants.unknown_sign().grid(2).subset([1, 0])  # b = +1 first: ties of the likelihood go to it
 
 
 def test_the_estimate_agrees_with_the_exact_gap(seed):
@@ -43,7 +46,7 @@ def test_the_identity_agrees_with_brute_force_differences_of_costs(family):
     plant = getattr(lg.plants, family)().nominal()
     horizon, rollouts = 30, 4000
     policy = RandomProbe(3, StationaryLQG(plant), scale=0.5)
-    estimate = lg.gap(policy, plant, horizon=horizon, key=KEY, num_rollouts=rollouts)
+    estimate = lg.gap(policy, plant, horizon=horizon, key=jax.random.key(0), num_rollouts=rollouts)
     keys = jax.random.split(jax.random.key(1), rollouts)
     cost = jax.jit(
         jax.vmap(
@@ -72,20 +75,24 @@ def test_the_gap_table_of_the_class_of_unknown_sign():
     for horizon, rows in table.items():
         for index in range(2):
             np.testing.assert_allclose(
-                lg.exact_gap(zero, SIGN[index], horizon=horizon), exact[horizon], atol=6e-4
+                lg.exact_gap(zero, unknown_sign()[index], horizon=horizon), exact[horizon], atol=6e-4
             )
-        likeliest = ModelBank(SIGN.systems, horizon=horizon, mode="map")
-        mixture = ModelBank(SIGN.systems, horizon=horizon)
-        symmetric = lg.gap(mixture, SIGN, horizon=horizon, key=KEY, num_rollouts=500)
+        likeliest = ModelBank(unknown_sign().systems, horizon=horizon, mode="map")
+        mixture = ModelBank(unknown_sign().systems, horizon=horizon)
+        symmetric = lg.gap(mixture, unknown_sign(), horizon=horizon, key=jax.random.key(0), num_rollouts=500)
         assert np.all(np.abs(symmetric.mean - exact[horizon]) < 3 * symmetric.stderr)
-        estimate = lg.gap(likeliest, SIGN, horizon=horizon, key=KEY, num_rollouts=20_000)
+        estimate = lg.gap(
+            likeliest, unknown_sign(), horizon=horizon, key=jax.random.key(0), num_rollouts=20_000
+        )
         assert np.all(np.abs(estimate.mean - [16.48, 17.30]) < 3 * np.hypot(estimate.stderr, 0.06))
         for row, policy in {
-            "thompson": ModelBank(SIGN.systems, horizon=horizon, mode="thompson"),
+            "thompson": ModelBank(unknown_sign().systems, horizon=horizon, mode="thompson"),
             "probe 5": RandomProbe(5, likeliest),
             "probe 50": RandomProbe(50, likeliest),
         }.items():
-            estimate = lg.gap(policy, SIGN, horizon=horizon, key=KEY, num_rollouts=8000)
+            estimate = lg.gap(
+                policy, unknown_sign(), horizon=horizon, key=jax.random.key(0), num_rollouts=8000
+            )
             # The last row was printed without decimals.
             stderr = np.sqrt(
                 estimate.average_stderr**2 + differencing[horizon] ** 2 + (row == "probe 50") * 9
@@ -114,27 +121,29 @@ def test_an_adaptive_policy_against_an_independent_simulation():
         u = np.where(score[0] >= score[1], -K[h] * belief[0], K[h] * belief[1])
         total += M[h] * (u - K[h] * belief[1]) ** 2  # the true sign is minus
         x, Sigma = a * x - u + rng.normal(size=rollouts), a * a * (1 - gain) * Sigma + 1
-    policy = ModelBank(SIGN.systems, horizon=horizon, mode="map")
-    estimate = lg.gap(policy, SIGN, horizon=horizon, key=KEY, num_rollouts=8000)
+    policy = ModelBank(unknown_sign().systems, horizon=horizon, mode="map")
+    estimate = lg.gap(policy, unknown_sign(), horizon=horizon, key=jax.random.key(0), num_rollouts=8000)
     stderr = np.hypot(estimate.stderr[1], np.std(total) / np.sqrt(rollouts))
     assert abs(estimate.mean[1] - np.mean(total)) < 4 * stderr
 
 
 def test_noise_is_common_to_policies():
     plant = random_plant(0)
-    quiet = lg.gap(Zero(num_inputs=2, num_outputs=2), plant, horizon=10, key=KEY, num_rollouts=50)
+    quiet = lg.gap(
+        Zero(num_inputs=2, num_outputs=2), plant, horizon=10, key=jax.random.key(0), num_rollouts=50
+    )
     random = RandomProbe(0, Zero(num_inputs=2, num_outputs=2))  # has a key of its own, and does not use it
     np.testing.assert_allclose(
-        lg.gap(random, plant, horizon=10, key=KEY, num_rollouts=50).mean, quiet.mean, rtol=1e-12
+        lg.gap(random, plant, horizon=10, key=jax.random.key(0), num_rollouts=50).mean, quiet.mean, rtol=1e-12
     )
 
 
 def test_noise_is_independent_of_how_many_run_at_a_time(monkeypatch):
     plant = random_plant(0)
     policy = StationaryLQG(plant)
-    whole = lg.gap(policy, plant, horizon=10, key=KEY, num_rollouts=50)
+    whole = lg.gap(policy, plant, horizon=10, key=jax.random.key(0), num_rollouts=50)
     monkeypatch.setattr(sys.modules["lqgap.evaluation.gap"], "PAIRS_AT_A_TIME", 16)
-    parts = lg.gap(policy, plant, horizon=10, key=KEY, num_rollouts=50)
+    parts = lg.gap(policy, plant, horizon=10, key=jax.random.key(0), num_rollouts=50)
     np.testing.assert_allclose(parts.mean, whole.mean, rtol=1e-12)
     np.testing.assert_allclose(parts.stderr, whole.stderr, rtol=1e-9)
     assert parts.num_rollouts == whole.num_rollouts == 50
@@ -143,9 +152,11 @@ def test_noise_is_independent_of_how_many_run_at_a_time(monkeypatch):
 def test_it_goes_on_until_the_standard_error_is_small(monkeypatch):
     plant = random_plant(0)
     policy = Zero(num_inputs=2, num_outputs=2)
-    first = lg.gap(policy, plant, horizon=10, key=KEY, num_rollouts=100)
+    first = lg.gap(policy, plant, horizon=10, key=jax.random.key(0), num_rollouts=100)
     monkeypatch.setattr(sys.modules["lqgap.evaluation.gap"], "PAIRS_AT_A_TIME", 100)
-    estimate = lg.gap(policy, plant, horizon=10, key=KEY, num_rollouts=100, target_stderr=first.stderr[0] / 3)
+    estimate = lg.gap(
+        policy, plant, horizon=10, key=jax.random.key(0), num_rollouts=100, target_stderr=first.stderr[0] / 3
+    )
     assert estimate.stderr[0] <= first.stderr[0] / 3
     assert 500 < estimate.num_rollouts < 2000
 
@@ -153,9 +164,11 @@ def test_it_goes_on_until_the_standard_error_is_small(monkeypatch):
 def test_saturation_is_part_of_the_policy():
     plant = random_plant(0)
     best = FiniteHorizonLQG(plant, 10)
-    free = lg.gap(best, plant, horizon=10, key=KEY, num_rollouts=50)
-    bound = lg.gap(best, plant, horizon=10, key=KEY, num_rollouts=50, limits=(-1e-3, 1e-3))
-    zero = lg.gap(Zero(num_inputs=2, num_outputs=2), plant, horizon=10, key=KEY, num_rollouts=50)
+    free = lg.gap(best, plant, horizon=10, key=jax.random.key(0), num_rollouts=50)
+    bound = lg.gap(best, plant, horizon=10, key=jax.random.key(0), num_rollouts=50, limits=(-1e-3, 1e-3))
+    zero = lg.gap(
+        Zero(num_inputs=2, num_outputs=2), plant, horizon=10, key=jax.random.key(0), num_rollouts=50
+    )
     np.testing.assert_allclose(free.mean, 0, atol=1e-18)
     np.testing.assert_allclose(bound.mean, zero.mean, rtol=0.05)
 
@@ -164,7 +177,7 @@ def test_single_precision_agrees_with_double():
     plant = random_plant(0)
     policy = Zero(num_inputs=2, num_outputs=2)
     double, single = (
-        lg.gap(policy, plant, horizon=10, key=KEY, num_rollouts=2000, precision=precision)
+        lg.gap(policy, plant, horizon=10, key=jax.random.key(0), num_rollouts=2000, precision=precision)
         for precision in ("float64", "float32")
     )
     np.testing.assert_allclose(single.mean, double.mean, rtol=1e-4)  # the same noise
@@ -173,10 +186,10 @@ def test_single_precision_agrees_with_double():
 def test_a_policy_that_destabilises_a_member_has_an_infinite_gap_there():
     members = lg.simulators.Finite([lg.LQG([[0.9]], [[b]], [[1.0]]) for b in (1.0, -1.0)])
     wild = LinearDynamic(Dc=[[-1.0]])
-    estimate = lg.gap(wild, members, horizon=2000, key=KEY, num_rollouts=3)
+    estimate = lg.gap(wild, members, horizon=2000, key=jax.random.key(0), num_rollouts=3)
     assert np.isfinite(estimate.mean[0])
     assert estimate.mean[1] == estimate.worst == estimate.stderr[1] == np.inf
-    sequential = lg.gap(wild, members, horizon=2000, key=KEY, num_rollouts=3, target_stderr=1e3)
+    sequential = lg.gap(wild, members, horizon=2000, key=jax.random.key(0), num_rollouts=3, target_stderr=1e3)
     assert sequential.num_rollouts < 1000  # an infinite gap is not waited for
 
 
@@ -204,9 +217,9 @@ def test_blocks_are_traced_once_for_all_keys_policies_and_parts():
 def test_bad_arguments_are_named():
     plant = random_plant(0)
     with pytest.raises(lg.InvalidArgumentError, match="num_rollouts"):
-        lg.gap(StationaryLQG(plant), plant, horizon=3, key=KEY, num_rollouts=1)
+        lg.gap(StationaryLQG(plant), plant, horizon=3, key=jax.random.key(0), num_rollouts=1)
     with pytest.raises(lg.InvalidArgumentError, match="target_stderr"):
-        lg.gap(StationaryLQG(plant), plant, horizon=3, key=KEY, target_stderr=0)
+        lg.gap(StationaryLQG(plant), plant, horizon=3, key=jax.random.key(0), target_stderr=0)
     unseen = lg.LQG([[2.0]], [[1.0]], [[0.0]])
     with pytest.raises(lg.NotConvergedError, match="member 0"):
-        lg.gap(Zero(num_inputs=1, num_outputs=1), unseen, horizon=2000, key=KEY)
+        lg.gap(Zero(num_inputs=1, num_outputs=1), unseen, horizon=2000, key=jax.random.key(0))

@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -6,17 +8,22 @@ import lqgap as lg
 from lqgap.evaluation import gap_by_horizon, replan
 from lqgap.policies import Committed, ModelBank, RandomProbe, StationaryLQG, Zero
 
-MEMBERS = lg.simulators.Finite(
-    [lg.LQG([[0.9, 0.2], [0.0, 0.7]], [[0.0], [b]], [[1.0, 0.0]]) for b in (0.6, 1.4)]
-)
+
+@functools.cache
+def members():
+    return lg.simulators.Finite(
+        [lg.LQG([[0.9, 0.2], [0.0, 0.7]], [[0.0], [b]], [[1.0, 0.0]]) for b in (0.6, 1.4)]
+    )
+
+
 HORIZONS = (3, 11, 20)
 
 
 def policies(horizon):
-    bank = ModelBank(MEMBERS.systems, horizon=horizon)
+    bank = ModelBank(members().systems, horizon=horizon)
     return {
         "zero": Zero(num_inputs=1, num_outputs=1),
-        "stationary": StationaryLQG(MEMBERS[0]),
+        "stationary": StationaryLQG(members()[0]),
         "bank": bank,
         "probe": RandomProbe(2, Committed(bank, 2)),
     }
@@ -26,11 +33,11 @@ def policies(horizon):
 @pytest.mark.parametrize("name", ["zero", "stationary", "bank", "probe"])
 def test_every_horizon_has_the_gap_that_it_has_alone(name):
     together = gap_by_horizon(
-        policies(20)[name], MEMBERS, horizons=HORIZONS, key=jax.random.key(1), num_rollouts=2000
+        policies(20)[name], members(), horizons=HORIZONS, key=jax.random.key(1), num_rollouts=2000
     )
     for horizon, estimate in zip(HORIZONS, together, strict=True):
         alone = lg.gap(
-            policies(horizon)[name], MEMBERS, horizon=horizon, key=jax.random.key(2), num_rollouts=2000
+            policies(horizon)[name], members(), horizon=horizon, key=jax.random.key(2), num_rollouts=2000
         )
         # Noise is drawn for all steps at once, so it differs: five standard errors of the difference.
         stderr = np.hypot(alone.stderr, estimate.stderr)
@@ -39,16 +46,16 @@ def test_every_horizon_has_the_gap_that_it_has_alone(name):
 
 
 def test_linear_policies_have_the_exact_gap_at_every_horizon():
-    policy = StationaryLQG(MEMBERS[0])
-    estimates = gap_by_horizon(policy, MEMBERS, horizons=HORIZONS, key=jax.random.key(0), num_rollouts=4000)
+    policy = StationaryLQG(members()[0])
+    estimates = gap_by_horizon(policy, members(), horizons=HORIZONS, key=jax.random.key(0), num_rollouts=4000)
     for horizon, estimate in zip(HORIZONS, estimates, strict=True):
-        exact = float(lg.exact_gap(policy, MEMBERS[1], horizon=horizon))
+        exact = float(lg.exact_gap(policy, members()[1], horizon=horizon))
         assert abs(estimate.mean[1] - exact) < 5 * estimate.stderr[1]
 
 
 def test_a_bank_that_is_planned_anew_is_the_bank_of_that_horizon():
-    moved = replan(ModelBank(MEMBERS.systems, horizon=20), sooner=8)
-    fresh = ModelBank(MEMBERS.systems, horizon=12)
+    moved = replan(ModelBank(members().systems, horizon=20), sooner=8)
+    fresh = ModelBank(members().systems, horizon=12)
     np.testing.assert_allclose(moved.K[:13], fresh.K, rtol=1e-12)
     np.testing.assert_allclose(moved.L[:13], fresh.L, rtol=1e-12)
 
@@ -56,6 +63,6 @@ def test_a_bank_that_is_planned_anew_is_the_bank_of_that_horizon():
 @pytest.mark.usefixtures("as_users_run_it")
 def test_arguments_are_read():
     with pytest.raises(lg.InvalidArgumentError, match="horizons is empty"):
-        gap_by_horizon(policies(20)["bank"], MEMBERS, horizons=[], key=jax.random.key(0))
+        gap_by_horizon(policies(20)["bank"], members(), horizons=[], key=jax.random.key(0))
     with pytest.raises(lg.InvalidArgumentError, match=r"made for steps 0\.\.20"):
-        gap_by_horizon(policies(20)["bank"], MEMBERS, horizons=[21], key=jax.random.key(0))
+        gap_by_horizon(policies(20)["bank"], members(), horizons=[21], key=jax.random.key(0))

@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,14 +11,17 @@ from lqgap.policies import FiniteHorizonLQG, StationaryLQG
 from lqgap.policies.limits import read_limits
 from lqgap.systems import filter_record
 
-FREE = read_limits(None, num_inputs=2)
+
+@functools.cache
+def free():
+    return read_limits(None, num_inputs=2)
 
 
 def test_the_optimal_policy_has_no_excess(seed):
     plant = random_plant(seed)
     normals = jnp.asarray(np.random.default_rng(seed).normal(size=(11, 2)))
     run = excess(
-        FiniteHorizonLQG(plant, 10), reference_of(plant, horizon=10), normals, jax.random.key(0), FREE
+        FiniteHorizonLQG(plant, 10), reference_of(plant, horizon=10), normals, jax.random.key(0), free()
     )
     np.testing.assert_allclose(run.per_step, 0, atol=1e-20)
 
@@ -26,7 +31,7 @@ def test_the_excess_is_what_the_definition_says_along_the_same_observations(seed
     reference = reference_of(plant, horizon=10)
     normals = jnp.asarray(np.random.default_rng(seed).normal(size=(11, 2)))
     policy = StationaryLQG(plant)
-    run = excess(policy, reference, normals, jax.random.key(0), FREE)
+    run = excess(policy, reference, normals, jax.random.key(0), free())
 
     finite = lg.solve_finite(plant, horizon=10)
     predicted, memory, u, y_all, u_all = jnp.zeros(3), policy.init(jax.random.key(0)), jnp.zeros(2), [], []

@@ -5,8 +5,6 @@ from random_systems import random_plant
 import lqgap as lg
 from lqgap.policies import LinearDynamic, RandomProbe, StationaryLQG
 
-KEY = jax.random.key(0)
-
 
 def test_the_regret_of_a_linear_policy_is_its_exact_cost_less_the_optimal_average(seed):
     plant = random_plant(seed)
@@ -24,7 +22,7 @@ def test_from_the_steady_state_there_is_no_transient():
     steady = lg.LQG(
         plant.A, plant.B, plant.C, Q=plant.Q, R=plant.R, W=plant.W, V=plant.V, S0=lg.solve(plant).Sigma
     )
-    estimate = lg.regret(StationaryLQG(plant), steady, horizon=10, key=KEY, num_rollouts=10)
+    estimate = lg.regret(StationaryLQG(plant), steady, horizon=10, key=jax.random.key(0), num_rollouts=10)
     np.testing.assert_allclose(estimate.transient, 0, atol=1e-9)
     np.testing.assert_allclose(estimate.per_step, 0, atol=1e-18)
 
@@ -32,13 +30,13 @@ def test_from_the_steady_state_there_is_no_transient():
 def test_a_diverging_loop_has_an_infinite_regret():
     plant = lg.LQG([[0.9]], [[1.0]], [[1.0]])
     wild = LinearDynamic(Dc=[[50.0]])
-    assert lg.regret(wild, plant, horizon=300, key=KEY, num_rollouts=8).mean == np.inf
+    assert lg.regret(wild, plant, horizon=300, key=jax.random.key(0), num_rollouts=8).mean == np.inf
 
 
 def test_costs_by_brute_force_give_the_same_regret():
     plant = lg.plants.unknown_sign().grid(2)[0]
     policy = RandomProbe(3, StationaryLQG(plant))
-    estimate = lg.regret(policy, plant, horizon=20, key=KEY, num_rollouts=2000)
+    estimate = lg.regret(policy, plant, horizon=20, key=jax.random.key(0), num_rollouts=2000)
     costs = jax.vmap(lambda key: lg.rollout(policy, plant, horizon=20, key=key).cost.sum())(
         jax.random.split(jax.random.key(1), 4000)
     )

@@ -1,3 +1,5 @@
+import functools
+
 import equinox as eqx
 import numpy as np
 import pytest
@@ -8,12 +10,16 @@ from lqgap.experiments.study import EVERY_METHOD, Identify, Methods, Plain, Trai
 from lqgap.policies import Committed, ModelBank, ProbingBank, RandomProbe, Recurrent
 
 FAMILY = lg.plants.mass_spring_damper()
-MEMBERS = FAMILY.grid(2)
+
+
+@functools.cache
+def members():
+    return FAMILY.grid(2)
 
 
 def made(name, options, tmp_path):
     return make_policy(
-        name, options, family=FAMILY, members=MEMBERS, horizon=6, seed=0, checkpoints=tmp_path
+        name, options, family=FAMILY, members=members(), horizon=6, seed=0, checkpoints=tmp_path
     ).policy
 
 
@@ -25,9 +31,9 @@ def test_the_nominal_controller_is_that_of_the_middle(tmp_path):
     policy = made("nominal", Plain(), tmp_path)
     np.testing.assert_array_equal(policy.A, FAMILY.nominal().A)
     of_class = make_policy(
-        "nominal", Plain(), family=MEMBERS, members=MEMBERS, horizon=6, seed=0, checkpoints=tmp_path
+        "nominal", Plain(), family=members(), members=members(), horizon=6, seed=0, checkpoints=tmp_path
     ).policy
-    np.testing.assert_array_equal(of_class.A, MEMBERS[2].A)
+    np.testing.assert_array_equal(of_class.A, members()[2].A)
 
 
 def test_identification_probes_and_commits(tmp_path):
@@ -55,8 +61,8 @@ def test_each_kind_of_policy_is_trained_with_checkpoints(tmp_path, kind, cls):
 def test_a_policy_planned_for_another_horizon_keeps_what_was_trained(tmp_path):
     bank = made("bank", Plain(), tmp_path)
     trained = eqx.tree_at(lambda b: b.log_prior, bank, bank.log_prior + np.arange(4.0))
-    longer = plan_for(RandomProbe(2, trained), MEMBERS, horizon=9)
-    fresh = ModelBank(MEMBERS.systems, horizon=9)
+    longer = plan_for(RandomProbe(2, trained), members(), horizon=9)
+    fresh = ModelBank(members().systems, horizon=9)
     assert longer.horizon == 9
     np.testing.assert_array_equal(longer.then.log_prior, trained.log_prior)
     np.testing.assert_array_equal(longer.then.K, fresh.K)

@@ -1,7 +1,9 @@
+import functools
+
 import numpy as np
 import pytest
 from records import records
-from springs import FAMILY
+from springs import FAMILY, grid
 
 import lqgap
 from lqgap.errors import InvalidArgumentError
@@ -9,18 +11,20 @@ from lqgap.identification.excitation import choose_probing, probing_for_gains
 from lqgap.identification.fit import fit_parameters
 from lqgap.simulators import Finite, ParameterBox
 
-MEMBERS = FAMILY.grid(2)
-SERVERS = lqgap.plants.web_server(coupling=1.0, persistence=1.0).grid(2)
+
+@functools.cache
+def servers():
+    return lqgap.plants.web_server(coupling=1.0, persistence=1.0).grid(2)
 
 
 @pytest.mark.parametrize("sigma_u", [0.0, 2.0])
 def test_rates_are_what_likelihoods_grow_by(sigma_u):
     """The mean of 16 records of 2000 steps, within four of its standard errors, for a pair far apart."""
-    probing = choose_probing(MEMBERS, num_steps=100)
+    probing = choose_probing(grid(2), num_steps=100)
     i, j, steps = 0, 3, 2000
     growth = []
-    for y, u in records(MEMBERS[i], steps=steps, seed=0, count=16, sigma_u=sigma_u):
-        ratio = lqgap.log_likelihood(MEMBERS[i], y, u) - lqgap.log_likelihood(MEMBERS[j], y, u)
+    for y, u in records(grid(2)[i], steps=steps, seed=0, count=16, sigma_u=sigma_u):
+        ratio = lqgap.log_likelihood(grid(2)[i], y, u) - lqgap.log_likelihood(grid(2)[j], y, u)
         growth.append(
             float(ratio[-1] - ratio[100]) / (steps - 101)
         )  # filters have settled after a hundred steps
@@ -30,7 +34,7 @@ def test_rates_are_what_likelihoods_grow_by(sigma_u):
 
 
 def test_the_hardest_pair_gets_just_what_it_needs():
-    probing = choose_probing(MEMBERS, num_steps=300, delta=0.1)
+    probing = choose_probing(grid(2), num_steps=300, delta=0.1)
     rates = probing.rates() + np.where(np.eye(4), np.inf, 0)
     np.testing.assert_allclose(300 * rates.min(), probing.needed, rtol=1e-9)
     assert np.unravel_index(np.argmin(rates), rates.shape) == probing.pair
@@ -42,15 +46,15 @@ def test_the_hardest_pair_gets_just_what_it_needs():
 
 def test_the_chosen_amplitude_refutes_the_hardest_other():
     """In about 1 - delta of all runs: 60 of them, three standard errors; with half the amplitude, it does not."""
-    probing = choose_probing(MEMBERS, num_steps=300, delta=0.1)
-    truth, other = (MEMBERS[index] for index in probing.pair)
+    probing = choose_probing(grid(2), num_steps=300, delta=0.1)
+    truth, other = (grid(2)[index] for index in probing.pair)
 
     def share_refuted(sigma_u):
         runs = records(truth, steps=300, seed=0, count=60, sigma_u=sigma_u, settle=0)
         ratios = [
             lqgap.log_likelihood(truth, y, u)[-1] - lqgap.log_likelihood(other, y, u)[-1] for y, u in runs
         ]
-        return np.mean(np.array(ratios) >= np.log(len(MEMBERS) / 0.1))
+        return np.mean(np.array(ratios) >= np.log(len(grid(2)) / 0.1))
 
     assert share_refuted(probing.sigma_u) >= 0.9 - 3 * np.sqrt(0.9 * 0.1 / 60)
     assert share_refuted(probing.sigma_u / 2) < 0.5
@@ -59,13 +63,15 @@ def test_the_chosen_amplitude_refutes_the_hardest_other():
 @pytest.mark.slow
 def test_where_inputs_do_little_the_amplitude_is_large():
     """A unit input moves a web server by a thousandth of its noise."""
-    assert choose_probing(SERVERS, num_steps=1000).sigma_u > 100
-    assert choose_probing(SERVERS, num_steps=4000).sigma_u < choose_probing(SERVERS, num_steps=1000).sigma_u
+    assert choose_probing(servers(), num_steps=1000).sigma_u > 100
+    assert (
+        choose_probing(servers(), num_steps=4000).sigma_u < choose_probing(servers(), num_steps=1000).sigma_u
+    )
 
 
 def test_units_of_the_input_scale_the_amplitude():
-    base = choose_probing(MEMBERS, num_steps=300)
-    scaled = Finite([lqgap.LQG(p.A, 100 * p.B, p.C, R=1e4 * p.R) for p in MEMBERS])
+    base = choose_probing(grid(2), num_steps=300)
+    scaled = Finite([lqgap.LQG(p.A, 100 * p.B, p.C, R=1e4 * p.R) for p in grid(2)])
     other = choose_probing(scaled, num_steps=300)
     np.testing.assert_allclose(other.sigma_u, base.sigma_u / 100, rtol=1e-9)
     np.testing.assert_allclose(other.cost, base.cost, rtol=1e-9)
@@ -86,7 +92,7 @@ def test_gains_are_told_as_well_as_promised():
 
 @pytest.mark.slow
 def test_the_amplitude_for_gains_is_set_by_the_worst_input_and_scales_with_its_units():
-    server = Finite([SERVERS[0]])
+    server = Finite([servers()[0]])
     both = probing_for_gains(server, num_steps=100)
     single = [
         probing_for_gains(Finite([lqgap.LQG(p.A, p.B[:, [j]], p.C)]), num_steps=100)
@@ -100,8 +106,8 @@ def test_the_amplitude_for_gains_is_set_by_the_worst_input_and_scales_with_its_u
 
 def test_the_cost_is_what_random_inputs_add():
     """A linear policy cannot be random: the same second moments come from noise that enters with the input."""
-    probing = choose_probing(MEMBERS, num_steps=300)
-    for plant, cost in zip(MEMBERS, probing.cost, strict=True):
+    probing = choose_probing(grid(2), num_steps=300)
+    for plant, cost in zip(grid(2), probing.cost, strict=True):
         still = lqgap.policies.LinearDynamic(Dc=[[0.0]])
         louder = lqgap.LQG(
             plant.A,
@@ -125,10 +131,10 @@ def test_plants_that_noise_tells_apart_need_no_probing():
 def test_bad_arguments_are_named():
     cases = [
         (FAMILY, {"num_steps": 10}, "expected a finite class"),
-        (MEMBERS, {"num_steps": 0}, "num_steps is 0"),
-        (MEMBERS, {"num_steps": 10, "delta": 1.0}, "delta is 1.0"),
-        (Finite([MEMBERS[0]]), {"num_steps": 10}, "one member only"),
-        (Finite([MEMBERS[0], MEMBERS[0]]), {"num_steps": 10}, "members 0 and 1 .* same way"),
+        (grid(2), {"num_steps": 0}, "num_steps is 0"),
+        (grid(2), {"num_steps": 10, "delta": 1.0}, "delta is 1.0"),
+        (Finite([grid(2)[0]]), {"num_steps": 10}, "one member only"),
+        (Finite([grid(2)[0], grid(2)[0]]), {"num_steps": 10}, "members 0 and 1 .* same way"),
         (lqgap.plants.laplacian().grid(2), {"num_steps": 10}, "not stable by itself"),
     ]
     for members, options, message in cases:
@@ -136,7 +142,7 @@ def test_bad_arguments_are_named():
             choose_probing(members, **options)
     cases = [
         (FAMILY, {"num_steps": 10}, "expected a finite class"),
-        (MEMBERS, {"num_steps": 10, "error": 0.0}, "error is 0.0"),
+        (grid(2), {"num_steps": 10, "error": 0.0}, "error is 0.0"),
         (
             Finite([lqgap.LQG([[0.5]], [[0.0]], [[1.0]])]),
             {"num_steps": 10},

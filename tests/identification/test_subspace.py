@@ -1,3 +1,5 @@
+import functools
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,10 @@ from lqgap.identification.markov import MarkovParameters, estimate_markov, exact
 from lqgap.identification.subspace import realize
 from lqgap.systems import delay_input
 
-FLIGHT = lqgap.plants.boeing_747(measured="speed_and_attitude").nominal()
+
+@functools.cache
+def flight():
+    return lqgap.plants.boeing_747(measured="speed_and_attitude").nominal()
 
 
 def exact_of(plant, *, length):
@@ -57,9 +62,9 @@ def test_the_error_falls_like_the_root_of_the_length_of_the_record(weighting):
 
     From a thousand steps to 32 times as many, the slope of the means then varies by 0.08 sqrt(2) / log 32 = 0.03.
     """
-    exact, lengths = exact_of(FLIGHT, length=12), [1000, 32_000]
+    exact, lengths = exact_of(flight(), length=12), [1000, 32_000]
     logs = np.zeros(2)
-    for y, u in records(FLIGHT, steps=32_000, seed=0, count=16):
+    for y, u in records(flight(), steps=32_000, seed=0, count=16):
         for index, steps in enumerate(lengths):
             estimate = estimate_markov(y[:steps], u[:steps], length=12)
             logs[index] += np.log(relative_error(realize(estimate, order=4, weighting=weighting), exact)) / 16
@@ -70,9 +75,9 @@ def test_the_error_falls_like_the_root_of_the_length_of_the_record(weighting):
 @pytest.mark.slow
 def test_weighing_by_the_data_beats_plain_factoring():
     """On the gain's parameters of an airliner; the mean over 8 records, with more lags than needed."""
-    exact = exact_of(FLIGHT, length=24)
+    exact = exact_of(flight(), length=24)
     squares = {"plain": 0.0, "canonical": 0.0}
-    for y, u in records(FLIGHT, steps=2000, seed=0, count=8):
+    for y, u in records(flight(), steps=2000, seed=0, count=8):
         estimate = estimate_markov(y, u, length=24)
         for weighting in squares:
             found = realize(estimate, order=4, weighting=weighting).markov(length=24)
@@ -87,7 +92,7 @@ def test_the_order_is_found(seed):
 
 def test_the_canonical_realisation_is_the_regression_of_signals_that_it_says_it_is():
     """States built from windows, signal by signal, and `lstsq`, against sums of moments."""
-    y, u = record(FLIGHT, steps=500, seed=0)
+    y, u = record(flight(), steps=500, seed=0)
     length, order, p = 5, 4, 2
     estimate = estimate_markov(y, u, length=length)
     phi = np.concatenate(

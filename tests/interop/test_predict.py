@@ -1,9 +1,11 @@
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from springs import FAMILY
+from springs import FAMILY, grid
 
 import lqgap
 from lqgap.interop import Predictor
@@ -19,20 +21,30 @@ from lqgap.policies import (
     Zero,
 )
 
-PLANT = FAMILY.nominal()
+
+@functools.cache
+def nominal():
+    return FAMILY.nominal()
+
+
 POLICIES = {
-    "stationary": StationaryLQG(PLANT),
-    "finite horizon": FiniteHorizonLQG(PLANT, 7),
-    "linear": LinearDynamic(Dc=[[-0.5]]),
-    "zero": Zero(num_inputs=1, num_outputs=1),
-    "bank": ModelBank(FAMILY.grid(2).systems, horizon=7),
-    "recurrent": Recurrent(num_inputs=1, num_outputs=1, key=jax.random.key(0)),
+    "stationary": lambda: StationaryLQG(nominal()),
+    "finite horizon": lambda: FiniteHorizonLQG(nominal(), 7),
+    "linear": lambda: LinearDynamic(Dc=[[-0.5]]),
+    "zero": lambda: Zero(num_inputs=1, num_outputs=1),
+    "bank": lambda: ModelBank(grid(2).systems, horizon=7),
+    "recurrent": lambda: Recurrent(num_inputs=1, num_outputs=1, key=jax.random.key(0)),
 }
+
+
+@functools.cache
+def policy_of(name):
+    return POLICIES[name]()
 
 
 @pytest.fixture(params=sorted(POLICIES))
 def policy(request):
-    return POLICIES[request.param]
+    return policy_of(request.param)
 
 
 def observations(*shape):
@@ -51,7 +63,7 @@ def test_each_environment_has_a_controller_of_its_own(policy):
 
 
 def test_it_acts_as_the_policy_does_in_a_rollout(policy):
-    trajectory = lqgap.rollout(policy, PLANT, horizon=7, key=jax.random.key(1))
+    trajectory = lqgap.rollout(policy, nominal(), horizon=7, key=jax.random.key(1))
     predictor, state = Predictor(policy), None
     for y, u in zip(np.asarray(trajectory.y), np.asarray(trajectory.u), strict=True):
         action, state = predictor.predict(y, state)
@@ -118,7 +130,7 @@ def test_random_policies_draw_for_each_environment_and_episode_and_can_be_repeat
 
 
 def test_a_lost_observation_is_predicted_over():
-    policy = POLICIES["stationary"]
+    policy = policy_of("stationary")
     predictor, controller = Predictor(policy), Controller(policy)
     state = None
     for y in (np.array([1.0]), np.array([np.nan]), np.array([0.5])):
@@ -127,7 +139,7 @@ def test_a_lost_observation_is_predicted_over():
 
 
 def test_a_policy_with_a_horizon_ends():
-    predictor, state = Predictor(POLICIES["finite horizon"]), None
+    predictor, state = Predictor(policy_of("finite horizon")), None
     for _ in range(8):
         _, state = predictor.predict(observations(2), state)
     with pytest.raises(lqgap.InvalidArgumentError, match=r"steps 0..7"):
@@ -136,7 +148,7 @@ def test_a_policy_with_a_horizon_ends():
 
 
 def test_wrong_arguments_are_refused():
-    predictor = Predictor(POLICIES["stationary"])
+    predictor = Predictor(policy_of("stationary"))
     _, state = predictor.predict(observations(2))
     for wrong, message in (
         (np.ones((2, 2)), r"shape \(2, 2\), expected \(1,\) or \(environments, 1\)"),
@@ -154,10 +166,10 @@ def test_wrong_arguments_are_refused():
 @pytest.mark.usefixtures("as_users_run_it")
 def test_only_policies_predict():
     with pytest.raises(lqgap.InvalidArgumentError, match="expected an lqgap policy"):
-        Predictor(PLANT)
+        Predictor(nominal())
 
 
 def test_the_state_is_a_tree_of_arrays():
-    _, state = Predictor(POLICIES["bank"]).predict(observations(5))
+    _, state = Predictor(policy_of("bank")).predict(observations(5))
     assert all(len(leaf) == 5 for leaf in jax.tree.leaves(state))
     assert jnp.all(state.time == 1)

@@ -7,8 +7,6 @@ import pytest
 import lqgap as lg
 from lqgap.policies import Committed, ModelBank, RandomProbe, StationaryLQG
 
-SYSTEMS = lg.stack(every_policy.PLANTS)
-
 
 def run(policy, y):
     memory, u, inputs = policy.init(jax.random.key(0)), jnp.zeros(1), []
@@ -20,8 +18,8 @@ def run(policy, y):
 
 def test_after_its_time_it_is_the_controller_of_one_member(seed):
     y = np.random.default_rng(seed).normal(size=(12, 2))
-    memory, inputs = run(Committed(ModelBank(SYSTEMS), 4), y)
-    after, _ = run(ModelBank(SYSTEMS, mode="map"), y[:5])
+    memory, inputs = run(Committed(ModelBank(every_policy.systems()), 4), y)
+    after, _ = run(ModelBank(every_policy.systems(), mode="map"), y[:5])
     chosen = int(jnp.argmax(after.log_likelihood))  # the observations of steps 0..4 decide
     assert int(jnp.argmax(memory.log_likelihood)) == chosen
     member = StationaryLQG(every_policy.PLANTS[chosen])
@@ -34,14 +32,14 @@ def test_after_its_time_it_is_the_controller_of_one_member(seed):
 
 def test_later_observations_do_not_change_its_mind(seed):
     y = np.random.default_rng(seed).normal(size=(12, 2))
-    before, _ = run(Committed(ModelBank(SYSTEMS), 4), y[:5])
-    after, _ = run(Committed(ModelBank(SYSTEMS), 4), y)
+    before, _ = run(Committed(ModelBank(every_policy.systems()), 4), y[:5])
+    after, _ = run(Committed(ModelBank(every_policy.systems()), 4), y)
     np.testing.assert_array_equal(before.log_likelihood, after.log_likelihood)
 
 
 def test_probing_finds_the_true_member_of_three():
     """The gains 0.6, 1.0, 1.4 under unit inputs: 300 steps tell them apart by far more than the noise."""
-    bank = ModelBank(SYSTEMS)
+    bank = ModelBank(every_policy.systems())
     policy = RandomProbe(300, Committed(bank, 300))
     for index, plant in enumerate(every_policy.PLANTS):
         trajectory = lg.rollout(policy, plant, horizon=300, key=jax.random.key(index))
@@ -60,4 +58,4 @@ def test_what_is_no_bank_is_refused():
     with pytest.raises(lg.InvalidArgumentError, match="expected a ModelBank"):
         Committed(StationaryLQG(every_policy.PLANTS[0]), 3)
     with pytest.raises(lg.InvalidArgumentError, match="steps is -1"):
-        Committed(ModelBank(SYSTEMS), -1)
+        Committed(ModelBank(every_policy.systems()), -1)

@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -6,11 +8,14 @@ import pytest
 import lqgap as lg
 from lqgap.policies import LinearDynamic, Mixture, Zero
 
-ONE, TWO = LinearDynamic(Dc=[[1.0]]), LinearDynamic(Dc=[[2.0]])
+
+@functools.cache
+def gain(value):
+    return LinearDynamic(Dc=[[value]])
 
 
 def test_one_policy_is_drawn_for_good_with_its_probability():
-    mixture = Mixture([ONE, TWO], [1.0, 3.0])
+    mixture = Mixture([gain(1.0), gain(2.0)], [1.0, 3.0])
 
     def inputs(key):
         memory, first = mixture.step(mixture.init(key), jnp.ones(1), jnp.zeros(1))
@@ -25,14 +30,14 @@ def test_one_policy_is_drawn_for_good_with_its_probability():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([],), "empty"),
-        (([ONE, Zero(num_inputs=2, num_outputs=1)],), "differ"),
-        (([ONE, TWO], [1.0]), "one for each"),
-        (([ONE, TWO], [1.0, -1.0]), "probabilities"),
-        (([ONE, TWO], [0.0, 0.0]), "probabilities"),
+        (lambda: ([],), "empty"),
+        (lambda: ([gain(1.0), Zero(num_inputs=2, num_outputs=1)],), "differ"),
+        (lambda: ([gain(1.0), gain(2.0)], [1.0]), "one for each"),
+        (lambda: ([gain(1.0), gain(2.0)], [1.0, -1.0]), "probabilities"),
+        (lambda: ([gain(1.0), gain(2.0)], [0.0, 0.0]), "probabilities"),
     ],
 )
 @pytest.mark.usefixtures("as_users_run_it")
 def test_what_cannot_be_mixed_is_refused(arguments, message):
     with pytest.raises(lg.InvalidArgumentError, match=message):
-        Mixture(*arguments)
+        Mixture(*arguments())

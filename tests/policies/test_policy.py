@@ -6,30 +6,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from programs import drive
 
 from lqgap.policies import AbstractLinearPolicy
 
-POLICIES = every_policy.make_policies()
 STEPS = every_policy.HORIZON + 1
 
 
-@pytest.fixture(params=sorted(POLICIES))
+@pytest.fixture(params=sorted(every_policy.NAMES))
 def policy(request):
-    return POLICIES[request.param]
-
-
-def run(policy, y, *, u_last=None, dtype=jnp.float64):
-    """Inputs for observations, with the inputs applied as chosen unless given."""
-
-    def step(carry, now):
-        memory, last = carry
-        observed, applied = now
-        memory, u = policy.step(memory, observed, jnp.where(jnp.isnan(applied), last, applied))
-        return (memory, u), u
-
-    given = jnp.full((len(y), policy.num_inputs), jnp.nan, dtype) if u_last is None else u_last
-    start = (policy.init(jax.random.key(1)), jnp.zeros(policy.num_inputs, dtype))
-    return jax.jit(lambda y, given: jax.lax.scan(step, start, (y, given)))(jnp.asarray(y, dtype), given)
+    return every_policy.make_policies()[request.param]
 
 
 def observations(seed=0):
@@ -38,33 +24,33 @@ def observations(seed=0):
 
 def test_inputs_are_finite_and_causal(policy):
     y = observations()
-    (_, _), u = run(policy, y)
+    _, u = drive(policy, y)
     assert u.shape == (STEPS, 1)
     assert np.all(np.isfinite(u))
     later = y.copy()
     later[5:] += 1.0
-    np.testing.assert_array_equal(run(policy, later)[1][:5], u[:5])
+    np.testing.assert_array_equal(drive(policy, later)[1][:5], u[:5])
 
 
 def test_the_same_key_gives_the_same_inputs(policy):
-    np.testing.assert_array_equal(run(policy, observations())[1], run(policy, observations())[1])
+    np.testing.assert_array_equal(drive(policy, observations())[1], drive(policy, observations())[1])
 
 
 def test_a_lost_observation_means_predict_only(policy):
     y = observations()
     y[4] = np.nan
     y[6, 0] = np.nan
-    (memory, _), u = run(policy, y)
+    memory, u = drive(policy, y)
     assert np.all(np.isfinite(u))
     assert all(
         np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(eqx.filter(memory, eqx.is_inexact_array))
     )
-    assert np.all(u[:4] == run(policy, observations())[1][:4])
+    assert np.all(u[:4] == drive(policy, observations())[1][:4])
 
 
 def test_a_wrapper_trains_what_the_policy_inside_trains():
     for name, part in (("RandomProbe", "then"), ("Stabilized", "outer"), ("ProbingBank", "bank")):
-        wrapper = POLICIES[name]
+        wrapper = every_policy.make_policies()[name]
         inside, expected = getattr(wrapper.trainable(), part), getattr(wrapper, part).trainable()
         assert jax.tree.leaves(inside) == jax.tree.leaves(expected)
 
@@ -72,16 +58,19 @@ def test_a_wrapper_trains_what_the_policy_inside_trains():
 def test_inputs_depend_on_what_the_plant_received_not_on_what_was_chosen(policy):
     y = observations()
     applied = jnp.asarray(np.clip(np.random.default_rng(1).normal(size=(STEPS, 1)), -0.2, 0.2))
-    (_, _), u = run(policy, y, u_last=applied)
+    _, u = drive(policy, y, u_last=applied)
     assert np.all(np.isfinite(u))
-    uses_inputs = not isinstance(policy, type(POLICIES["LinearDynamic"]) | type(POLICIES["Zero"]))
-    assert np.any(np.asarray(u) != np.asarray(run(policy, y)[1])) == uses_inputs
+    uses_inputs = not isinstance(
+        policy,
+        type(every_policy.make_policies()["LinearDynamic"]) | type(every_policy.make_policies()["Zero"]),
+    )
+    assert np.any(np.asarray(u) != np.asarray(drive(policy, y)[1])) == uses_inputs
 
 
 @pytest.mark.slow
 def test_single_precision_stays_single(policy):
     single = jax.tree.map(lambda x: x.astype(jnp.float32) if eqx.is_inexact_array(x) else x, policy)
-    (memory, _), u = run(single, observations(), dtype=jnp.float32)
+    memory, u = drive(single, observations(), dtype=jnp.float32)
     assert u.dtype == jnp.float32
     assert not [leaf for leaf in jax.tree.leaves(memory) if leaf.dtype == jnp.float64]
 
@@ -91,11 +80,11 @@ def test_what_is_trainable_has_a_derivative(policy):
 
     @eqx.filter_jit
     @eqx.filter_grad
-    def slope(trainable):
-        return jnp.sum(run(eqx.combine(trainable, frozen), observations())[1] ** 2)
+    def slope(trainable, frozen):
+        return jnp.sum(drive(eqx.combine(trainable, frozen), observations())[1] ** 2)
 
     if jax.tree.leaves(trainable):
-        assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(slope(trainable)))
+        assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(slope(trainable, frozen)))
 
 
 def test_a_linear_policy_is_the_linear_recursion_it_claims_to_be(policy):
@@ -107,7 +96,7 @@ def test_a_linear_policy_is_the_linear_recursion_it_claims_to_be(policy):
         now = policy.at(time)
         inputs.append(now.Cc @ xi + now.Dc @ y[time])
         xi = now.Ac @ xi + now.Bc @ y[time]
-    np.testing.assert_allclose(run(policy, y)[1], inputs, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(drive(policy, y)[1], inputs, rtol=1e-10, atol=1e-12)
 
 
 def test_a_policy_is_traced_once_for_one_shape(policy):

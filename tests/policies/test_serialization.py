@@ -11,13 +11,13 @@ from lqgap.files import read_arrays, write_arrays
 from lqgap.policies import AbstractPolicy, Mixture, serialization
 from lqgap.policies.policy import AbstractLinearPolicy
 
-POLICIES = every_policy.make_policies()
 
-
-@pytest.mark.parametrize("name", sorted(POLICIES))
+@pytest.mark.parametrize("name", sorted(every_policy.NAMES))
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_every_policy_comes_back_bit_for_bit(tmp_path, name, dtype):
-    policy = jax.tree.map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, POLICIES[name])
+    policy = jax.tree.map(
+        lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, every_policy.make_policies()[name]
+    )
     lg.save_policy(tmp_path / "policy.safetensors", policy)
     back = lg.load_policy(tmp_path / "policy.safetensors")
     assert jax.tree.structure(back) == jax.tree.structure(policy)  # classes and static fields, too
@@ -38,7 +38,9 @@ def test_every_class_of_policies_can_be_saved():
 
 
 def test_a_policy_that_is_drawn_with_probability_zero_is_kept(tmp_path):
-    policy = Mixture([POLICIES["LinearDynamic"], POLICIES["static"]], [1.0, 0.0])
+    policy = Mixture(
+        [every_policy.make_policies()["LinearDynamic"], every_policy.make_policies()["static"]], [1.0, 0.0]
+    )
     lg.save_policy(tmp_path / "policy", policy)
     np.testing.assert_array_equal(lg.load_policy(tmp_path / "policy").log_weights, [0.0, -np.inf])
 
@@ -60,7 +62,9 @@ def test_what_cannot_be_saved_is_named(tmp_path):
         lg.save_policy(tmp_path / "p", 3)
     with pytest.raises(lg.InvalidArgumentError, match="policy is a Foreign"):
         lg.save_policy(tmp_path / "p", Foreign())
-    broken = eqx.tree_at(lambda p: p.Ac, POLICIES["LinearDynamic"], replace_fn=lambda x: x * np.nan)
+    broken = eqx.tree_at(
+        lambda p: p.Ac, every_policy.make_policies()["LinearDynamic"], replace_fn=lambda x: x * np.nan
+    )
     with pytest.raises(lg.InvalidArgumentError, match=r"policy\.Ac has entries that are NaN"):
         lg.save_policy(tmp_path / "p", broken)
     assert not list(tmp_path.iterdir())
@@ -93,7 +97,7 @@ def forge(path, change):
 )
 def test_a_forged_header_is_a_damaged_file(tmp_path, change):
     path = tmp_path / "policy.safetensors"
-    lg.save_policy(path, POLICIES["LinearDynamic"])
+    lg.save_policy(path, every_policy.make_policies()["LinearDynamic"])
     forge(path, change)
     with pytest.raises(lg.CorruptFileError, match=r"policy\.safetensors"):
         lg.load_policy(path)

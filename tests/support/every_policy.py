@@ -1,5 +1,7 @@
 """One of each policy, on one small class, for tests that all of them must pass."""
 
+import functools
+
 import jax
 import numpy as np
 
@@ -7,17 +9,42 @@ import lqgap as lg
 from lqgap import policies
 
 HORIZON = 12
+NAMES = (
+    "StationaryLQG",
+    "FiniteHorizonLQG",
+    "LinearDynamic",
+    "static",
+    "ClippedHistory",
+    "free taps",
+    "ModelBank mixture",
+    "ModelBank map",
+    "ModelBank thompson",
+    "ModelBank steady filters",
+    "Committed",
+    "ProbingBank",
+    "Mixture",
+    "Recurrent",
+    "Zero",
+    "RandomProbe",
+    "Stabilized",
+)
 PLANTS = [
     lg.LQG([[0.9, 0.2], [-0.1, 0.7]], [[0.0], [gain]], [[1.0, 0.0], [0.3, 1.0]], Q=np.eye(2), R=[[0.5]])
     for gain in (0.6, 1.0, 1.4)
 ]
 
 
+@functools.cache
+def systems():
+    """The class as a batch."""
+    return lg.stack(PLANTS)
+
+
+@functools.cache
 def make_policies():
     """Name to policy: two outputs, one input."""
-    systems = lg.stack(PLANTS)
     key = jax.random.key(0)
-    bank = policies.ModelBank(systems, horizon=HORIZON)
+    bank = policies.ModelBank(systems(), horizon=HORIZON)
     linear = policies.LinearDynamic([[0.5]], [[0.1, 0.2]], [[-0.3]], [[-0.2, 0.1]])
     recurrent = policies.Recurrent(num_inputs=1, num_outputs=2, width=4, key=key)
     return {
@@ -28,9 +55,9 @@ def make_policies():
         "ClippedHistory": policies.ClippedHistory.from_plant(PLANTS[1], length=3),
         "free taps": policies.ClippedHistory(np.full((2, 1, 2), -0.1), np.full((2, 1, 1), 0.1)),
         "ModelBank mixture": bank,
-        "ModelBank map": policies.ModelBank(systems, horizon=HORIZON, mode="map"),
-        "ModelBank thompson": policies.ModelBank(systems, mode="thompson"),
-        "ModelBank steady filters": policies.ModelBank(systems, horizon=HORIZON, filters="steady"),
+        "ModelBank map": policies.ModelBank(systems(), horizon=HORIZON, mode="map"),
+        "ModelBank thompson": policies.ModelBank(systems(), mode="thompson"),
+        "ModelBank steady filters": policies.ModelBank(systems(), horizon=HORIZON, filters="steady"),
         "Committed": policies.Committed(bank, 4),
         "ProbingBank": policies.ProbingBank(bank, width=3, key=key),
         "Mixture": policies.Mixture([bank, linear], [0.3, 0.7]),

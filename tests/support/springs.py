@@ -1,5 +1,7 @@
 """A small family that several tests share: a mass on a spring, S20 of the reference figures."""
 
+import functools
+
 import lqgap
 from lqgap.simulators import ParameterBox
 from lqgap.systems import zero_order_hold
@@ -11,3 +13,9 @@ def build(stiffness, gain):
 
 
 FAMILY = ParameterBox(build, {"stiffness": (0.5, 4.0), "gain": (1.0, 5.0)}, units={"stiffness": "N/m"})
+
+
+@functools.cache
+def grid(points):
+    """The members on a grid, made once."""
+    return FAMILY.grid(points)

@@ -1,3 +1,5 @@
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,12 +13,20 @@ from lqgap.policies.limits import read_limits
 from lqgap.training.objective import SampledObjective, is_exact, make_objective, shorten_tail
 
 PLANTS = [random_plant(0), random_plant(1)]
-SYSTEMS = lg.stack(PLANTS)
-FREE = read_limits(None, num_inputs=2)
 
 
-def objective_for(policy, limits=FREE):
-    return make_objective(policy, SYSTEMS, limits, horizon=8, dtype=jnp.float64, fade=1.0)
+@functools.cache
+def systems():
+    return lg.stack(PLANTS)
+
+
+@functools.cache
+def free():
+    return read_limits(None, num_inputs=2)
+
+
+def objective_for(policy, limits=None):
+    return make_objective(policy, systems(), limits or free(), horizon=8, dtype=jnp.float64, fade=1.0)
 
 
 def test_linear_policies_have_exact_gaps_unless_inputs_are_limited():
@@ -28,9 +38,9 @@ def test_linear_policies_have_exact_gaps_unless_inputs_are_limited():
 
 
 def test_sampled_gaps_are_those_of_the_gap_meter():
-    bank = ModelBank(SYSTEMS, horizon=8)
+    bank = ModelBank(systems(), horizon=8)
     key = jax.random.key(1)
-    estimate = lg.gap(bank, SYSTEMS, horizon=8, key=key, num_rollouts=32)
+    estimate = lg.gap(bank, systems(), horizon=8, key=key, num_rollouts=32)
     np.testing.assert_allclose(objective_for(bank).gaps(bank, key, 32), estimate.mean, rtol=1e-10)
 
 
@@ -46,7 +56,7 @@ def test_a_mixture_has_the_mean_of_its_components_gaps():
 @pytest.mark.slow
 def test_the_derivative_is_that_of_differences_when_nothing_fades_or_is_shortened(monkeypatch):
     monkeypatch.setattr("lqgap.training.objective.TAIL", 1e9)
-    bank = ModelBank(SYSTEMS, horizon=8)
+    bank = ModelBank(systems(), horizon=8)
     objective = objective_for(bank)
 
     def mean_gap(log_temperature, own=objective):
@@ -55,7 +65,7 @@ def test_the_derivative_is_that_of_differences_when_nothing_fades_or_is_shortene
 
     slope = jax.grad(mean_gap)(0.3)
     np.testing.assert_allclose(slope, (mean_gap(0.3 + 1e-5) - mean_gap(0.3 - 1e-5)) / 2e-5, rtol=1e-6)
-    faded = SampledObjective(objective.references, FREE, jnp.asarray(0.5))
+    faded = SampledObjective(objective.references, free(), jnp.asarray(0.5))
     np.testing.assert_allclose(mean_gap(0.3, faded), mean_gap(0.3), rtol=1e-12)
     assert abs(jax.grad(lambda t: mean_gap(t, faded))(0.3) - slope) > 1e-6 * abs(slope)
     np.testing.assert_allclose(faded.looking_back(jnp.asarray(0.04)).fade, 0.9)

@@ -1,3 +1,4 @@
+import functools
 import json
 
 import jax
@@ -7,16 +8,19 @@ import lqgap as lg
 from lqgap.policies import Zero
 from lqgap.training import TrainingResult
 
-MEMBERS = lg.simulators.Finite([lg.LQG([[a]], [[1.0]], [[1.0]]) for a in (0.5, 0.9)])
+
+@functools.cache
+def members():
+    return lg.simulators.Finite([lg.LQG([[a]], [[1.0]], [[1.0]]) for a in (0.5, 0.9)])
 
 
 def test_a_receipt_adds_up_and_is_plain_json():
     gaps = lg.gap(
-        Zero(num_inputs=1, num_outputs=1), MEMBERS, horizon=20, key=jax.random.key(0), num_rollouts=50
+        Zero(num_inputs=1, num_outputs=1), members(), horizon=20, key=jax.random.key(0), num_rollouts=50
     )
     result = TrainingResult(
         policy=Zero(num_inputs=1, num_outputs=1),
-        members=MEMBERS,
+        members=members(),
         weights=np.asarray([0.25, 0.75]),
         gaps=gaps,
         history=(),

@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -7,7 +9,10 @@ from lqgap.policies import StationaryLQG
 from lqgap.policies.limits import read_limits
 from lqgap.training import find_worst
 
-FREE = read_limits(None, num_inputs=1)
+
+@functools.cache
+def free():
+    return read_limits(None, num_inputs=1)
 
 
 def build(pole, gain):
@@ -23,7 +28,7 @@ def test_the_worst_member_of_a_box_is_found(is_traceable):
         build if is_traceable else build_plainly, {"pole": (0.5, 0.95), "gain": (0.5, 2.0)}
     )
     policy = StationaryLQG(build(0.7, 1.0))
-    theta, gaps = find_worst(policy, family, jax.random.key(0), horizon=30, limits=FREE, num_rollouts=8)
+    theta, gaps = find_worst(policy, family, jax.random.key(0), horizon=30, limits=free(), num_rollouts=8)
     everywhere = family.grid(15)
     worst = max(
         float(lg.exact_gap(policy, plant, horizon=30)) for plant in map(everywhere.__getitem__, range(225))

@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -9,15 +11,18 @@ from lqgap.theory import certify
 from lqgap.theory.lower_bounds.overactuated import nominal_plant, overactuated_class
 
 HORIZON = 25
-MEMBERS = overactuated_class(horizon=HORIZON, c=0.3)
-KEY = jax.random.key(0)
+
+
+@functools.cache
+def members():
+    return overactuated_class(horizon=HORIZON, c=0.3)
 
 
 @pytest.mark.slow
 def test_a_linear_policy_is_bracketed_exactly():
     policy = FiniteHorizonLQG(nominal_plant(), HORIZON)
-    certificate = certify(policy, MEMBERS, horizon=HORIZON, key=KEY)
-    exact = [float(lg.exact_gap(policy, plant, horizon=HORIZON)) for plant in MEMBERS]
+    certificate = certify(policy, members(), horizon=HORIZON, key=jax.random.key(0))
+    exact = [float(lg.exact_gap(policy, plant, horizon=HORIZON)) for plant in members()]
     np.testing.assert_allclose(certificate.gaps, exact)
     assert certificate.upper == max(certificate.gaps)
     assert np.all(certificate.stderr == 0)
@@ -28,12 +33,12 @@ def test_a_linear_policy_is_bracketed_exactly():
 
 @pytest.mark.slow
 def test_other_policies_are_bracketed_with_confidence():
-    bank = ModelBank(MEMBERS.systems, horizon=HORIZON)
+    bank = ModelBank(members().systems, horizon=HORIZON)
     wide, narrow = (
-        certify(bank, MEMBERS, horizon=HORIZON, key=KEY, num_rollouts=256, delta=delta)
+        certify(bank, members(), horizon=HORIZON, key=jax.random.key(0), num_rollouts=256, delta=delta)
         for delta in (0.01, 0.4)
     )
-    estimate = lg.gap(bank, MEMBERS, horizon=HORIZON, key=KEY, num_rollouts=256)
+    estimate = lg.gap(bank, members(), horizon=HORIZON, key=jax.random.key(0), num_rollouts=256)
     np.testing.assert_allclose(wide.gaps, estimate.mean)
     assert estimate.worst < narrow.upper < wide.upper
     # P(N > 2.576) = 0.01 / 2, shared by two members.
@@ -45,7 +50,7 @@ def test_other_policies_are_bracketed_with_confidence():
 def test_a_class_of_one_certifies_no_factor():
     plant = nominal_plant()
     bank = ModelBank(lg.stack([plant]), horizon=HORIZON)
-    certificate = certify(bank, plant, horizon=HORIZON, key=KEY, num_rollouts=64)
+    certificate = certify(bank, plant, horizon=HORIZON, key=jax.random.key(0), num_rollouts=64)
     assert certificate.lower == 0
     assert certificate.factor == np.inf
 
@@ -54,10 +59,18 @@ def test_a_class_of_one_certifies_no_factor():
 @pytest.mark.parametrize("delta", [0, 1.0, "small"])
 def test_a_confidence_must_be_a_probability(delta):
     with pytest.raises(lg.LqgapError, match="delta"):
-        certify(FiniteHorizonLQG(nominal_plant(), HORIZON), MEMBERS, horizon=HORIZON, key=KEY, delta=delta)
+        certify(
+            FiniteHorizonLQG(nominal_plant(), HORIZON),
+            members(),
+            horizon=HORIZON,
+            key=jax.random.key(0),
+            delta=delta,
+        )
 
 
 @pytest.mark.usefixtures("as_users_run_it")
 def test_a_family_is_not_a_class():
     with pytest.raises(InvalidArgumentError, match=r"\.grid\(points\)"):
-        certify(FiniteHorizonLQG(nominal_plant(), 5), lg.plants.overactuated(), horizon=5, key=KEY)
+        certify(
+            FiniteHorizonLQG(nominal_plant(), 5), lg.plants.overactuated(), horizon=5, key=jax.random.key(0)
+        )

@@ -119,12 +119,12 @@ def test_a_longer_task_plans_other_gains():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (dict(members=FAMILY.grid(2).systems), "members is a LQG"),
-        (dict(delta=2.0), r"delta is 2\.0"),
-        (dict(y=np.zeros((3, 2))), r"y has shape \(3, 2\)"),
-        (dict(horizon=0), "horizon is 0"),
+        (lambda: dict(members=FAMILY.grid(2).systems), "members is a LQG"),
+        (lambda: dict(delta=2.0), r"delta is 2\.0"),
+        (lambda: dict(y=np.zeros((3, 2))), r"y has shape \(3, 2\)"),
+        (lambda: dict(horizon=0), "horizon is 0"),
         (
-            dict(
+            lambda: dict(
                 members=ParameterBox(
                     lambda gain: lg.LQG([[0.8]], [[float(gain)]], [[1.0]]), {"gain": (0.5, 2.0)}
                 )
@@ -134,6 +134,6 @@ def test_a_longer_task_plans_other_gains():
     ],
 )
 def test_what_cannot_be_is_named(change, message):
-    arguments = dict(members=SCALAR.grid(3), y=np.ones((3, 1)), u=np.ones((3, 1))) | change
+    arguments = dict(members=SCALAR.grid(3), y=np.ones((3, 1)), u=np.ones((3, 1))) | change()
     with pytest.raises(InvalidArgumentError, match=message):
         certify_deployment(**arguments)

@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from golden import GOLDEN
+from opposite import opposite
 from random_systems import random_plant
 
 import lqgap as lg
@@ -18,8 +19,6 @@ from lqgap.theory.lower_bounds.belief import (
 )
 from lqgap.training import TrainingOptions
 
-OPPOSITE = lg.stack([lg.LQG([[0.9]], [[1.0]], [[1.0]]), lg.LQG([[0.9]], [[-0.7]], [[1.0]])])
-
 
 @pytest.mark.parametrize("case", GOLDEN["bayes_H1"], ids=lambda case: f"{case['H']}-{case['prior'][0]}")
 def test_one_step_agrees_with_the_golden_values(case):
@@ -30,13 +29,13 @@ def test_one_step_agrees_with_the_golden_values(case):
 
 
 def test_nodes_without_mass_change_nothing():
-    models, prior = belief_models(references_of(OPPOSITE, horizon=1), 1), jnp.asarray([0.4, 0.6])
+    models, prior = belief_models(references_of(opposite(), horizon=1), 1), jnp.asarray([0.4, 0.6])
     plain, padded = (bayes_gaps(models, prior, Quadrature(20, 1, size=size)) for size in (None, 40))
     np.testing.assert_allclose(padded, plain, rtol=1e-13)
 
 
 def test_the_minimax_of_one_step_is_found():
-    bound = belief_bound(references_of(OPPOSITE, horizon=1), num_steps=1)
+    bound = belief_bound(references_of(opposite(), horizon=1), num_steps=1)
     np.testing.assert_allclose(bound.value, 0.1635, atol=5e-5)
     np.testing.assert_allclose(bound.prior[0], 0.464, atol=2e-3)
     assert bound.value <= bound.upper <= bound.value * (1 + 1e-4)
@@ -75,7 +74,7 @@ def test_one_step_of_several_inputs_and_outputs_is_its_definition(seed):
 def test_two_steps_agree_with_a_search_over_grids():
     """Every observation and every first input on a uniform grid, in NumPy."""
     horizon, prior = 2, np.array([0.45, 0.55])
-    references = jax.tree.map(np.asarray, references_of(OPPOSITE, horizon=horizon))
+    references = jax.tree.map(np.asarray, references_of(opposite(), horizon=horizon))
     b = references.B[:, 0, 0]
     K, M, L = (stack[:, :2, 0, 0] for stack in (references.K, references.M, references.L))
     variance = references.S_root[:, :2, 0, 0] ** 2
@@ -100,7 +99,7 @@ def test_two_steps_agree_with_a_search_over_grids():
         later = np.sum(pull * (u[:, :, None] - want) ** 2, axis=(1, 2)) * (second[1] - second[0])
         total += np.min(np.sum(now, axis=1) + later) * (first[1] - first[0])
     gaps = bayes_gaps(
-        belief_models(references_of(OPPOSITE, horizon=horizon), 2), jnp.asarray(prior), Quadrature(40, 1)
+        belief_models(references_of(opposite(), horizon=horizon), 2), jnp.asarray(prior), Quadrature(40, 1)
     )
     # A grid of inputs as fine as 0.025 costs at most M (0.0125)^2 at the minimum.
     np.testing.assert_allclose(prior @ np.asarray(gaps), total, rtol=1e-3)
@@ -119,7 +118,7 @@ def test_the_error_of_the_sums_is_taken_off(seed):
 
 @pytest.mark.slow
 def test_more_steps_before_the_truth_is_revealed_cost_more():
-    one, two = (belief_bound(references_of(OPPOSITE, horizon=30), num_steps=steps) for steps in (1, 2))
+    one, two = (belief_bound(references_of(opposite(), horizon=30), num_steps=steps) for steps in (1, 2))
     assert one.value < two.value
     assert two.upper <= two.value * (1 + 1e-4)
 
@@ -134,7 +133,7 @@ def test_a_tie_of_two_inputs_closes_as_well():
 
 
 def test_only_small_problems_are_programmed():
-    references = references_of(OPPOSITE, horizon=3)
+    references = references_of(opposite(), horizon=3)
     assert is_small(references, num_steps=1)
     assert is_small(references, num_steps=2)
     assert not is_small(references, num_steps=3)
@@ -148,8 +147,8 @@ def test_only_small_problems_are_programmed():
 
 @pytest.mark.slow
 def test_training_reaches_the_exact_minimax():
-    exact = belief_bound(references_of(OPPOSITE, horizon=2), num_steps=2)
-    bank = ProbingBank(ModelBank(OPPOSITE, horizon=2), key=jax.random.key(0))
+    exact = belief_bound(references_of(opposite(), horizon=2), num_steps=2)
+    bank = ProbingBank(ModelBank(opposite(), horizon=2), key=jax.random.key(0))
     options = TrainingOptions(
         steps=600,
         num_rollouts=512,
@@ -159,8 +158,8 @@ def test_training_reaches_the_exact_minimax():
         fade=1.0,
         tolerance=1e-3,
     )
-    trained = lg.train_robust(bank, OPPOSITE, horizon=2, key=jax.random.key(0), options=options).policy
-    estimate = lg.gap(trained, OPPOSITE, horizon=2, key=jax.random.key(9), num_rollouts=200_000)
+    trained = lg.train_robust(bank, opposite(), horizon=2, key=jax.random.key(0), options=options).policy
+    estimate = lg.gap(trained, opposite(), horizon=2, key=jax.random.key(9), num_rollouts=200_000)
     # Within 3 % of what is possible, and never better but for three standard errors (0.35 % each).
     assert estimate.worst <= 1.03 * exact.upper
     assert estimate.worst >= exact.value - 3 * estimate.worst_stderr

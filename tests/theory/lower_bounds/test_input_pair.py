@@ -1,6 +1,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from opposite import opposite
 from random_systems import random_definite
 
 import lqgap as lg
@@ -17,7 +18,6 @@ from lqgap.theory.lower_bounds.input_pair import (
 from lqgap.theory.lower_bounds.overactuated import nominal_plant, overactuated_class
 
 PAIR = np.array([[0, 1]])
-OPPOSITE = lg.stack([lg.LQG([[0.9]], [[1.0]], [[1.0]]), lg.LQG([[0.9]], [[-0.7]], [[1.0]])])
 CANDIDATE = Candidate(np.linspace(0.1, 0.3, 20), np.linspace(0, 0.04, 20), 0.3, 0.2)
 
 
@@ -59,7 +59,7 @@ def test_what_left_double_precision_bounds_nothing():
 
 @pytest.mark.parametrize("horizon", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_bound_is_below_the_exact_minimax_and_not_far(horizon):
-    references = references_of(OPPOSITE, horizon=horizon)
+    references = references_of(opposite(), horizon=horizon)
     exact = belief_bound(references, num_steps=horizon).value
     value = input_pair_bound(references, PAIR).value[0]
     assert 0.3 * exact < value <= exact

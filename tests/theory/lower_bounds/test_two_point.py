@@ -1,3 +1,4 @@
+import functools
 import itertools
 
 import jax
@@ -6,6 +7,7 @@ import pytest
 import scipy.integrate
 import scipy.optimize
 import scipy.stats
+from opposite import opposite
 from random_systems import random_plant
 from two_filters import operators
 
@@ -15,8 +17,11 @@ from lqgap.theory.lower_bounds.belief import belief_bound
 from lqgap.theory.lower_bounds.two_point import prefix_lengths, truncated_variance, two_point_bound
 
 PAIR = np.array([[0, 1], [1, 0]])
-OPPOSITE = lg.stack([lg.LQG([[0.9]], [[1.0]], [[1.0]]), lg.LQG([[0.9]], [[-0.7]], [[1.0]])])
-SPRINGS = lg.plants.mass_spring_damper().grid(2)
+
+
+@functools.cache
+def springs():
+    return lg.plants.mass_spring_damper().grid(2)
 
 
 @pytest.mark.parametrize("level", [0.1, 1.0, 7.0])
@@ -36,7 +41,7 @@ def test_sums_may_stop_at_powers_of_two_and_at_the_end(num_steps, expected):
 
 @pytest.mark.parametrize("horizon", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_bound_is_below_the_exact_minimax(horizon):
-    references = references_of(OPPOSITE, horizon=horizon)
+    references = references_of(opposite(), horizon=horizon)
     exact = belief_bound(references, num_steps=horizon).value
     values = two_point_bound(references, PAIR).value
     assert np.all(values <= exact)
@@ -66,7 +71,7 @@ def test_pairs_that_are_skipped_would_not_have_been_the_best(monkeypatch):
 def test_the_bound_is_the_fixed_point_of_its_formula():
     """Sums, gains and fixed point anew, from simulated impulses and noise-free algebra in NumPy."""
     horizon = 6
-    references = references_of(SPRINGS.systems, horizon=horizon)
+    references = references_of(springs().systems, horizon=horizon)
     first, second = (jax.tree.map(lambda leaf, i=i: np.asarray(leaf[i]), references) for i in (0, 3))
     (want, expect), (want_d, expect_d) = operators(first, second, 1.0)
     steps = horizon + 1
