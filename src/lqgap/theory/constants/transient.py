@@ -5,8 +5,9 @@ With E_j = P - P^(j) (j steps to go, P^(0) = C'QC) and G_h = Sigma - Sigma_{h|h-
     E_{j+1} = (A - BK)' E_j (A - BK^(j)) ,   E_0 = P - C'QC
     G_{h+1} = Abar G_h (A - A L_h C)' ,      G_0 = Sigma - S0
 
-and g_h = Sigma_f - Sigma_{h|h} = (I - LC) G_h (I - L_hC)',
+and with Sigma_f, the covariance of the stationary filter,
 
+    g_h = Sigma_f - Sigma_{h|h} = (I - LC) G_h (I - L_hC)'
     D_H = sum_h tr(E_{H-h} (Sigma_{h|h-1} - Sigma_{h|h})) + sum_h { tr(P (G_h - g_h)) + tr(C'QC g_h) }
     D_inf = sum_j tr(E_j (Sigma - Sigma_f))               + the same sum over all h
 
@@ -16,8 +17,8 @@ D_inf is the sharp constant. The explicit bound has the paper's structure,
     a_0 = ||E_0|| sup ||products of A - BK^(j)|| ,   b_0 = ||G_0|| sup ||products of A - A L_hC||
     s = sup tr(Sigma_{h|h-1} - Sigma_{h|h}) ,        cc = ||I - LC|| sup ||I - L_hC||
 
-with the suprema taken along the recursions, so that W, V and S0 may be anything; it needs ||A - BK|| <=
-gamma_1 < 1. D_H does not depend on coordinates, the bound does."""
+with the suprema taken along the recursions, so that W, V and S0 may be anything; the bound needs closed loops
+that contract, ||A - BK|| <= gamma_1 < 1. D_H does not depend on coordinates, the bound does."""
 
 from typing import Any
 

@@ -11,9 +11,9 @@ the metric M^1,
     KL_h(g) = 1/2 [ (sum_{s<=h} E ||nu^0||^2_{1/S^1})^1/2 + c_2 g^1/2 ]^2
               + 1/2 sum_{s<=h} [ tr(S^0/S^1) - p + log det S^1 / det S^0 ] ,
 
-c_1 and c_2 the gains from d to d + Delta and to nu. LB decreases, so max(Gap_0, Gap_1) >= g* where LB(g*) =
-g*. Terms are non-negative: the sums may stop after any number of steps. Levels are B_h = b om_h; the best b
-and the best number of steps are taken.
+c_1 and c_2 the gains from d to d + Delta and to nu. LB decreases, so max(Gap_0, Gap_1) >= g* at its fixed
+point LB(g*) = g*. Terms are non-negative: the sums may stop after any number of steps. Levels are
+B_h = b om_h; the best b and the best number of steps are taken.
 """
 
 from collections.abc import Iterator
