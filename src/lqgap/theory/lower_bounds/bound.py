@@ -7,6 +7,7 @@ A class contains its subsets, so the bound of a pair of members holds for all of
 
 import abc
 import itertools
+from typing import ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -58,7 +59,7 @@ class PairBound(eqx.Module):
 class AbstractLowerBound(eqx.Module):
     """One kind of lower bound; a new one is a module with such a class, and its entry in `minimax.BOUNDS`."""
 
-    kind: eqx.AbstractClassVar[str]
+    kind: ClassVar[str]
 
     @abc.abstractmethod
     def applies(self, members: Members) -> bool:
