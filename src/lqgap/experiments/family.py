@@ -63,7 +63,7 @@ def _extent(value: Any) -> Any:
 
 
 def _built_in(plant: FamilyPlant, source: Source) -> Family:
-    known = plants.catalogue()
+    known = plants.FAMILIES
     if plant.family not in known:
         hint = _nearest(plant.family, list(known))
         raise source.error(("plant", "family"), f"there is no family {plant.family!r}{hint}")

@@ -206,7 +206,7 @@ def _unnumbered(members: Plants, parameters: np.ndarray) -> Deck:
 
 @functools.cache  # so that what was compiled for a family serves all its environments
 def _find_family(name: str) -> AbstractFamily:
-    known = plants.catalogue()
+    known = plants.FAMILIES
     if name not in known:
         nearest = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""

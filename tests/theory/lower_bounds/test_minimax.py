@@ -35,9 +35,9 @@ def test_where_the_minimax_is_known_the_bound_is_it(horizon):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", lg.plants.catalogue())
+@pytest.mark.parametrize("name", lg.plants.FAMILIES)
 def test_no_bank_is_below_the_bound_on_any_family_trained_or_not(name):
-    members = small_class(lg.plants.catalogue()[name]())
+    members = small_class(lg.plants.FAMILIES[name]())
     bound = minimax_lower_bound(members, horizon=HORIZON)
     assert bound.value > 0
     banks = [
