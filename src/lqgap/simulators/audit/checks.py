@@ -29,7 +29,7 @@ COORDINATES = "a change of state coordinates: audit.repair()"
 
 @np.errstate(over="ignore", invalid="ignore")  # what leaves double precision is infinite or NaN, and shown so
 def check_assumptions(members: Finite) -> Audit:
-    """Audit a class: which assumptions hold, with what margin, which member is limiting, how to fix a failure."""
+    """Audit a class: which assumptions hold, with what margin, limited by which member, and what to do."""
     if not isinstance(members, Finite):
         raise InvalidArgumentError(
             f"members is a {type(members).__name__}, expected an lqgap.simulators.Finite: take a grid, a "
