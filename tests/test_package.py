@@ -40,3 +40,16 @@ def test_precision_is_off_until_it_is_switched_on():
 
 def test_tests_run_in_double_precision():
     assert jax.config.read("jax_enable_x64")
+
+
+def test_a_study_loads_no_plotting_library_no_gymnasium_and_no_solver_before_it_needs_them():
+    heavy = "{'gymnasium', 'scipy.signal', 'matplotlib', 'cvxpy'}"
+    assert run(f"import sys, lqgap.experiments.units; print({heavy} & set(sys.modules))").stdout == "set()\n"
+
+
+def test_every_name_of_interop_can_be_loaded():
+    for name in lqgap.interop.__all__:
+        assert getattr(lqgap.interop, name) is not None
+    assert list(lqgap.interop._LAZY) == dir(lqgap.interop)
+    with pytest.raises(AttributeError, match="no attribute 'from_matlab'"):
+        _ = lqgap.interop.from_matlab

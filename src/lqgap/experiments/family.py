@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from lqgap.errors import InvalidArgumentError, LqgapError
 from lqgap.experiments.parsing import Source
 from lqgap.experiments.study import Choices, Cost, FamilyPlant, FilePlant, MatrixPlant, PythonPlant, Study
-from lqgap.interop import load_mat
+from lqgap.interop.mat import load_mat
 from lqgap.simulators import AbstractFamily, Ball, Finite, ParameterBox, plants
 from lqgap.systems import LQG
 

@@ -1,14 +1,38 @@
-"""Other people's tools: python-control, SciPy, MATLAB, Gymnasium and stable-baselines3.
+"""Other tools: python-control, SciPy, MATLAB, Gymnasium and stable-baselines3.
 
-Importing it makes the environment `lqgap/LQG-v0` known to Gymnasium.
+Names are loaded on first use, so that reading a MAT file loads neither Gymnasium nor `scipy.signal`.
 """
 
-from lqgap.interop.control import from_control, policy_from_control, to_control
-from lqgap.interop.environment import LQGEnv, register
-from lqgap.interop.mat import load_mat, save_mat
-from lqgap.interop.predict import Predictor
-from lqgap.interop.scipy_signal import from_dlti, policy_from_dlti, to_dlti
-from lqgap.interop.vector_environment import LQGVectorEnv
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lqgap.interop.environment import LQGEnv
+    from lqgap.interop.lti import (
+        from_control,
+        from_dlti,
+        policy_from_control,
+        policy_from_dlti,
+        to_control,
+        to_dlti,
+    )
+    from lqgap.interop.mat import load_mat, save_mat
+    from lqgap.interop.predict import Predictor
+    from lqgap.interop.vector_environment import LQGVectorEnv
+
+_LAZY = {
+    "LQGEnv": "environment",
+    "LQGVectorEnv": "vector_environment",
+    "Predictor": "predict",
+    "from_control": "lti",
+    "from_dlti": "lti",
+    "load_mat": "mat",
+    "policy_from_control": "lti",
+    "policy_from_dlti": "lti",
+    "save_mat": "mat",
+    "to_control": "lti",
+    "to_dlti": "lti",
+}
 
 __all__ = [
     "LQGEnv",
@@ -24,4 +48,12 @@ __all__ = [
     "to_dlti",
 ]
 
-register()
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'lqgap.interop' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"lqgap.interop.{_LAZY[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
