@@ -56,3 +56,15 @@ def test_what_is_bundled_is_what_was_released_and_its_licence_is_named():
     metadata = importlib.metadata.metadata("lqgap")
     assert metadata["License-Expression"] == "Apache-2.0 AND MIT"
     assert "Plotly" in (folder / "plotly-LICENSE").read_text()
+
+
+def test_a_study_loads_no_plotting_library_no_gymnasium_and_no_solver_before_it_needs_them():
+    heavy = "{'gymnasium', 'scipy.signal', 'matplotlib', 'cvxpy'}"
+    assert run(f"import sys, lqgap.experiments.units; print({heavy} & set(sys.modules))").stdout == "set()\n"
+
+
+def test_every_name_of_interop_can_be_loaded():
+    for name in lqgap.interop.__all__:
+        assert getattr(lqgap.interop, name) is not None
+    with pytest.raises(AttributeError, match="attribute from_matlab"):
+        _ = lqgap.interop.from_matlab

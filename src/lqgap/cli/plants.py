@@ -12,18 +12,18 @@ from rich.table import Table
 
 import lqgap
 from lqgap.errors import InvalidArgumentError
-from lqgap.simulators.plants import catalogue
+from lqgap.simulators.plants import FAMILIES
 from lqgap.systems import solve
 
 
 def print_plants(name: str | None, *, as_json: bool) -> None:
     """List all families, or describe one with its nominal member."""
     lqgap.enable_x64()
-    if name is not None and name not in catalogue():
-        nearest = difflib.get_close_matches(name, catalogue(), n=1)
+    if name is not None and name not in FAMILIES:
+        nearest = difflib.get_close_matches(name, FAMILIES, n=1)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""
         raise InvalidArgumentError(f"there is no family {name!r}{hint} (`lqgap plants` lists them)")
-    records = [_summarize(each) for each in catalogue()] if name is None else [_describe(name)]
+    records = [_summarize(each) for each in FAMILIES] if name is None else [_describe(name)]
     if as_json:
         print(json.dumps(records if name is None else records[0], indent=2))
     elif name is None:
@@ -33,7 +33,7 @@ def print_plants(name: str | None, *, as_json: bool) -> None:
 
 
 def _summarize(name: str) -> dict[str, Any]:
-    function = catalogue()[name]
+    function = FAMILIES[name]
     return {
         "name": name,
         "summary": (inspect.getdoc(function) or "").split("\n")[0],
@@ -43,10 +43,10 @@ def _summarize(name: str) -> dict[str, Any]:
 
 
 def _describe(name: str) -> dict[str, Any]:
-    plant = catalogue()[name]().nominal()
+    plant = FAMILIES[name]().nominal()
     return {
         **_summarize(name),
-        "documentation": inspect.getdoc(catalogue()[name]),
+        "documentation": inspect.getdoc(FAMILIES[name]),
         "states": plant.num_states,
         "inputs": plant.num_inputs,
         "outputs": plant.num_outputs,

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from lqgap.errors import InvalidArgumentError, LqgapError
 from lqgap.experiments.parsing import Source
 from lqgap.experiments.study import Choices, Cost, FamilyPlant, FilePlant, MatrixPlant, PythonPlant, Study
-from lqgap.interop import load_mat
+from lqgap.interop.mat import load_mat
 from lqgap.simulators import AbstractFamily, Ball, Finite, ParameterBox, plants
 from lqgap.systems import LQG
 
@@ -63,7 +63,7 @@ def _extent(value: Any) -> Any:
 
 
 def _built_in(plant: FamilyPlant, source: Source) -> Family:
-    known = plants.catalogue()
+    known = plants.FAMILIES
     if plant.family not in known:
         hint = _nearest(plant.family, list(known))
         raise source.error(("plant", "family"), f"there is no family {plant.family!r}{hint}")

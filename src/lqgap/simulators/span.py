@@ -1,6 +1,8 @@
 """The low-rank class of the paper: every plant is a combination of a few known ones.
 
-(A, B, C) = sum_i t_i (A_i, B_i, C_i)
+    (A, B, C) = sum_i t_i (A_i, B_i, C_i)
+
+with the coefficients t_i as its parameters.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,9 @@
 """One LQG problem: a linear plant with Gaussian noise and a quadratic cost.
 
-x_{t+1} = A x_t + B u_t + w_t ,    y_t = C x_t + z_t ,    w ~ N(0, W),  z ~ N(0, V),  x_0 ~ N(0, S0)
-cost of a step:  y'Qy + u'Ru
+    x_{t+1} = A x_t + B u_t + w_t ,    w ~ N(0, W) ,    x_0 ~ N(0, S0)
+    y_t = C x_t + z_t ,                z ~ N(0, V)
+
+at a cost of y_t'Q y_t + u_t'R u_t a step.
 """
 
 from collections.abc import Sequence

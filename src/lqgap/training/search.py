@@ -17,7 +17,7 @@ from lqgap.evaluation.gap import GapEstimate, gap
 from lqgap.evaluation.reference import reference_of
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy
 from lqgap.policies.limits import Limits
-from lqgap.simulators.building import Branch, branches
+from lqgap.simulators.building import Branch
 from lqgap.simulators.family import AbstractFamily
 from lqgap.training.objective import ExactObjective, SampledObjective
 
@@ -45,7 +45,7 @@ def find_worst(
     )
     order = np.argsort(-at_start.mean)[:NUM_CLIMBERS]
     theta = np.asarray(starts.parameters)[order]
-    for branch in branches(family):
+    for branch in family.branches:
         rows = branch.rows_of(theta)
         if len(rows) and branch.columns and branch.is_traceable:
             theta[rows] = _climb(policy, branch, theta[rows], key_noise, limits, horizon, num_rollouts)
@@ -68,8 +68,7 @@ def _climb(
     num_rollouts: int,
 ) -> np.ndarray:
     columns = branch.columns
-    parameters = [branch.family.parameters[column] for column in columns]
-    low, high = (np.asarray([getattr(p, side) for p in parameters]) for side in ("low", "high"))
+    low, high = branch.ends
     width = np.where(high > low, high - low, 1.0)
     unit = (theta[:, columns] - low) / width
     for climb in range(NUM_CLIMBS):
