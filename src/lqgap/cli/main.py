@@ -85,10 +85,9 @@ def report(
     figures: Figures = False,
 ) -> None:
     """Write the HTML page of a run again from its record."""
-    from lqgap.cli.report import write_report
+    from lqgap.cli.report import run_report
 
-    for path in write_report(folder, figures=figures):
-        typer.echo(path)
+    run_report(folder, figures=figures)
 
 
 @app.command()
@@ -155,7 +154,7 @@ def train(
     trust: Trust = False,
 ) -> None:
     """Make the policy of one method of a study, and save it."""
-    from lqgap.cli.stages import run_train
+    from lqgap.cli.train import run_train
 
     run_train(study, output, method=method, seed=seed, trust=trust)
 
@@ -165,7 +164,7 @@ def evaluate(
     policy: Policy, study: Study = None, seed: Seed = None, trust: Trust = False, as_json: Json = False
 ) -> None:
     """Measure the gap of a saved policy on the real plants of a study."""
-    from lqgap.cli.stages import run_evaluate
+    from lqgap.cli.evaluate import run_evaluate
 
     run_evaluate(study, policy, seed=seed, trust=trust, as_json=as_json)
 
@@ -175,7 +174,7 @@ def certify(
     policy: Policy, study: Study = None, seed: Seed = None, trust: Trust = False, as_json: Json = False
 ) -> None:
     """Bracket the best possible worst gap over the class of a study by a lower bound and a saved policy."""
-    from lqgap.cli.stages import run_certify
+    from lqgap.cli.certify import run_certify
 
     run_certify(study, policy, seed=seed, trust=trust, as_json=as_json)
 
@@ -191,7 +190,7 @@ def adapt(
     as_json: Json = False,
 ) -> None:
     """Let LQG-VTR learn on the first real plant of a study, and tell what it did."""
-    from lqgap.cli.stages import run_adapt
+    from lqgap.cli.adapt import run_adapt
 
     run_adapt(study, seed=seed, steps=steps, trust=trust, as_json=as_json)
 

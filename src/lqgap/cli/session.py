@@ -1,10 +1,14 @@
 """What the commands on studies share: the settings of JAX, the study, and progress on standard error."""
 
+import json
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from lqgap.experiments.parsing import Source, default_study, read_study
 from lqgap.experiments.study import Study
@@ -28,6 +32,33 @@ def open_study(path: Path | None, *, seed: int | None = None) -> tuple[Study, So
     """The study of a file, or the built-in one; with another seed, if one is given."""
     study, source = default_study() if path is None else read_study(path)
     return (study if seed is None else study.model_copy(update={"seed": seed})), source
+
+
+def open_workspace(path: Path | None, *, seed: int | None, trust: bool) -> Any:
+    """The plants of a study with the class audited; for commands that keep nothing but their output."""
+    prepare_jax()
+    study, source = open_study(path, seed=seed)
+
+    from lqgap.experiments import units
+    from lqgap.experiments.plants import Plants
+
+    plants = Plants(study, source, trust=trust)
+    return units.Workspace(plants, units.audit(plants).kept, Path())
+
+
+def print_rows(rows: list[dict[str, Any]], title: str, *, as_json: bool) -> None:
+    """Rows of equal keys as a table, or as JSON."""
+    if as_json:
+        from lqgap.files import finite_or_text
+
+        print(json.dumps(finite_or_text(rows), indent=2))
+        return
+    table = Table(title=escape(title), title_justify="left")
+    for name in rows[0]:
+        table.add_column(name, justify="left" if isinstance(rows[0][name], str) else "right")
+    for row in rows:
+        table.add_row(*(escape(v) if isinstance(v, str) else f"{v:.4g}" for v in row.values()))
+    Console().print(table)
 
 
 class Progress:

@@ -3,7 +3,7 @@
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rich.table import Table
 from lqgap.cli.session import Progress, open_study, prepare_jax
 from lqgap.errors import InvalidArgumentError
 from lqgap.experiments.sweep import Row, read_over, sweep
+from lqgap.report.numbers import show_estimate
 
 COLUMNS = ("worst_box", "worst_class", "worst_real", "mean_real")
 
@@ -57,9 +58,7 @@ def run_sweep(
             progress=tell,
         )
     if as_json:
-        from lqgap.files import finite_or_text
-
-        print(json.dumps(finite_or_text([asdict(row) for row in rows]), indent=1))
+        print(json.dumps([row.model_dump(mode="json") for row in rows], indent=1))
     else:
         Console().print(_table(rows))
 
@@ -105,5 +104,7 @@ def _table(rows: Sequence[Row]) -> Table:
         if row.error is not None:
             table.add_row(*varied, f"[red]failed[/] {escape(row.error)}")
         for name, gaps in row.methods.items():
-            table.add_row(*varied, escape(name), *(f"{gaps[column]:.4g}" for column in COLUMNS))
+            table.add_row(
+                *varied, escape(name), *(show_estimate(getattr(gaps, column)) for column in COLUMNS)
+            )
     return table

@@ -6,10 +6,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lqgap.cli.report import write_report
 from lqgap.cli.session import Progress, open_study, prepare_jax
 from lqgap.experiments.record import Record
 from lqgap.experiments.transfer import transfer
+from lqgap.report import write
 from lqgap.report.answer import answer
 from lqgap.report.numbers import show_estimate
 
@@ -28,7 +28,7 @@ def run_transfer(
     prepare_jax()
     study, source = open_study(path, seed=seed)
     record = transfer(study, source, folder, trust=trust, progress=progress)
-    page, *_ = write_report(folder, figures=figures)
+    page, *_ = write(record, folder, figures=figures)
     if as_json:
         print(record.model_dump_json(indent=1))
     else:

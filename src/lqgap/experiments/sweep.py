@@ -17,21 +17,32 @@ from typing import Any
 
 from lqgap.errors import InvalidArgumentError, LqgapError
 from lqgap.experiments.parsing import Source, check_study, content_hash
+from lqgap.experiments.record import Estimate, Number, Part
 from lqgap.experiments.store import Finished, Store, Unit
-from lqgap.experiments.study import Adaptive, Part, Study
-from lqgap.experiments.transfer import STORE, versions
+from lqgap.experiments.study import Study
+from lqgap.experiments.transfer import STORE
+from lqgap.experiments.work import Work, versions
 from lqgap.experiments.workers import Outcome, attempt, run_all
 
 MAX_STUDIES = 100_000
 Progress = Callable[[int, int], None]  # how many of how many are done
 
 
-@dataclass(frozen=True)
-class Row:
+class MethodRow(Part):
+    """The gaps of a method in one study of a sweep."""
+
+    worst_box: Estimate | None  # None where there is no map
+    worst_class: Estimate | None
+    worst_real: Estimate
+    mean_real: Estimate
+    optimal_cost_real: Number  # mean over the real plants
+
+
+class Row(Part):
     """A study of a sweep: what was varied, and what came out."""
 
-    varied: Mapping[str, Any]
-    methods: Mapping[str, Mapping[str, float]]  # by method: gaps by name; empty if it failed
+    varied: dict[str, Any]
+    methods: dict[str, MethodRow]  # empty if it failed
     error: str | None
 
 
@@ -124,46 +135,32 @@ def combine(
     return found
 
 
-def measure(task: Task) -> dict[str, dict[str, float]]:
-    """The gaps of all methods of a study."""
+def measure(task: Task) -> dict[str, Any]:
+    """The gaps of all methods of a study: by method, a `MethodRow` in plain values."""
     import lqgap
-    from lqgap.experiments import units
+    from lqgap.experiments.pipeline import judge_methods, judge_plants, run_audit
+    from lqgap.experiments.plants import Plants
 
     lqgap.enable_x64()  # a worker of a cluster has settings of its own
     study, source = Study.model_validate(task.study), Source(task.name, Path(task.folder))
+    work, rows = Work(study, source), {}
     with tempfile.TemporaryDirectory() as folder:
-        workspace = units.Workspace(study, source, Path(folder), trust=task.trust)
-        workspace.kept = units.audit(workspace)["kept"]
-        value = units.optimum(workspace)["value"]
-        rows = {}
-        for name, options in study.methods.chosen.items():
-            gaps = _judge(workspace, name, options)
-            if gaps is None:
-                continue
-            mean = gaps["mean"]
-            rows[name] = {
-                "worst_class": max(mean["grid"]),
-                "worst_box": max(mean["grid"] + mean["map"]),
-                "worst_real": max(mean["real"]),
-                "mean_real": sum(mean["real"]) / len(mean["real"]),
-                "optimal_cost_real": sum(value["real"]) / len(value["real"]),
-            }
+        workspace, _ = run_audit(work, Plants(study, source, trust=task.trust), Path(folder))
+        costs = [plant.optimal_cost for plant in judge_plants(work, workspace).real]
+        for each in judge_methods(work, workspace):
+            found = each.judged.gaps
+            row = MethodRow(
+                worst_box=found.box_worst,
+                worst_class=found.grid_worst,
+                worst_real=found.real_worst,
+                mean_real=found.real_mean,
+                optimal_cost_real=sum(costs) / len(costs),
+            )
+            rows[each.name] = row.model_dump(mode="json")
     return rows
 
 
-def _judge(workspace: Any, name: str, options: Part) -> dict[str, Any] | None:
-    """The gaps of a method; None if the class has none of its kind."""
-    from lqgap.experiments import adaptation, units
-
-    if isinstance(options, Adaptive):
-        return adaptation.judge(workspace, options)
-    if name == "oracle":
-        return units.judge(workspace, None)
-    made = units.train(workspace, name, key=name)
-    return None if "missing" in made else units.judge(workspace, units.open_policy(workspace, made))
-
-
-def _timed(task: Task) -> tuple[dict[str, dict[str, float]], float]:
+def _timed(task: Task) -> tuple[dict[str, Any], float]:
     start = time.perf_counter()
     return measure(task), time.perf_counter() - start
 
@@ -198,8 +195,10 @@ def _unit(study: Study, source: Source) -> Unit:
 
 def _row(varied: Mapping[str, Any], known: Finished | None) -> Row:
     if known is None or known.error is not None:
-        return Row(varied, {}, "it was not computed" if known is None else known.error)
-    return Row(varied, known.result, None)
+        error = "it was not computed" if known is None else known.error
+        return Row(varied=dict(varied), methods={}, error=error)
+    methods = {name: MethodRow.model_validate(row) for name, row in known.result.items()}
+    return Row(varied=dict(varied), methods=methods, error=None)
 
 
 def _read_values(text: str) -> list[Any]:
