@@ -17,6 +17,7 @@ from lqgap.errors import (
     NotDetectableError,
     NotStabilizableError,
     PrecisionError,
+    StorageError,
 )
 from lqgap.version import __version__
 
@@ -110,6 +111,7 @@ __all__ = [
     "NotDetectableError",
     "NotStabilizableError",
     "PrecisionError",
+    "StorageError",
     "__version__",
     "adaptive",
     "bias",

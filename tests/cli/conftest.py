@@ -30,5 +30,5 @@ def study(tmp_path):
 def policy(tmp_path):
     """The file of a policy that fits the study."""
     path = tmp_path / "bank.safetensors"
-    lg.save_policy(path, lg.policies.ModelBank(lg.plants.unknown_sign().grid().systems, horizon=4))
+    lg.save_policy(path, lg.policies.ModelBank(lg.plants.unknown_sign().grid(2).systems, horizon=4))
     return path

@@ -45,20 +45,30 @@ Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Progress even if
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress at all.")]
 
 
+def read_output(text: str) -> Path:
+    """The place of the output; an empty text, as of a variable that is not set, is none."""
+    if text == "":
+        raise typer.BadParameter("it is empty; the current folder is '.'")
+    return Path(text)
+
+
 def main() -> None:
     """Run the command line; errors that a user can repair are one line on stderr and an exit code."""
     try:
         app()
     except LqgapError as error:
-        print(f"error: {error}", file=sys.stderr)
+        _print_error(str(error))
         sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except MemoryError:
+        _print_error("there is not enough memory")
+        sys.exit(1)
     except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
+        _print_error(str(error))
         sys.exit(1)
 
 
@@ -126,7 +136,10 @@ def check(study: Study = None, trust: Trust = False, as_json: Json = False) -> N
 def transfer(
     study: Study = None,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="A folder; a run that was stopped goes on.")
+        Path,
+        typer.Option(
+            "-o", "--output", parser=read_output, help="The folder of the run; one that was stopped goes on."
+        ),
     ] = Path("lqgap-results"),
     seed: Seed = None,
     trust: Trust = False,
@@ -147,9 +160,9 @@ def transfer(
 def train(
     study: Study = None,
     method: Annotated[str, typer.Option(help="The method of the study.")] = "robust",
-    output: Annotated[Path, typer.Option("-o", "--output", help="The policy file to write.")] = Path(
-        "policy.safetensors"
-    ),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", parser=read_output, help="The policy file to write.")
+    ] = Path("policy.safetensors"),
     seed: Seed = None,
     trust: Trust = False,
 ) -> None:
@@ -202,7 +215,13 @@ def sweep(  # noqa: PLR0913, PLR0917
         list[str] | None, typer.Option(help="A key and its values: horizon=50,100 (again for more keys).")
     ] = None,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="A folder; a sweep that was stopped goes on.")
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            parser=read_output,
+            help="The folder of the sweep; one that was stopped goes on.",
+        ),
     ] = Path("lqgap-sweep"),
     processes: Annotated[int, typer.Option(min=1, max=1024, help="Processes of this machine.")] = 2,
     scheduler: Annotated[str | None, typer.Option(help="The address of a Dask scheduler.")] = None,
@@ -227,6 +246,12 @@ def sweep(  # noqa: PLR0913, PLR0917
         as_json=as_json,
         progress=Progress(verbose=verbose, quiet=quiet),
     )
+
+
+def _print_error(text: str) -> None:
+    from lqgap.cli.session import printable
+
+    print(f"error: {printable(text)}", file=sys.stderr)
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +54,23 @@ def print_rows(rows: list[dict[str, Any]], title: str, *, as_json: bool) -> None
 
         print(json.dumps(finite_or_text(rows), indent=2))
         return
-    table = Table(title=escape(title), title_justify="left")
+    table = Table(title=shown(title), title_justify="left")
     for name in rows[0]:
-        table.add_column(name, justify="left" if isinstance(rows[0][name], str) else "right")
+        table.add_column(shown(name), justify="left" if isinstance(rows[0][name], str) else "right")
     for row in rows:
-        table.add_row(*(escape(v) if isinstance(v, str) else f"{v:.4g}" for v in row.values()))
+        table.add_row(*(shown(v) if isinstance(v, str) else f"{v:.4g}" for v in row.values()))
     Console().print(table)
+
+
+def printable(text: str) -> str:
+    """A text without what steers a terminal, on one line."""
+    hidden = {"Cc", "Cf", "Zl", "Zp"}  # control, direction of writing, ends of lines
+    return "".join(" " if unicodedata.category(letter) in hidden else letter for letter in text)
+
+
+def shown(text: str) -> str:
+    """A text of a study or a file for tables: as it is, and nothing more."""
+    return escape(printable(text))
 
 
 class Progress:
@@ -66,14 +78,20 @@ class Progress:
 
     def __init__(self, *, verbose: bool, quiet: bool):
         self.console = Console(stderr=True)
+        self.is_quiet = quiet
         self.is_shown = not quiet and (verbose or sys.stderr.isatty())
 
     def __call__(self, name: str, seconds: float | None) -> None:
         """A unit begins (no seconds yet), or is done."""
         if self.is_shown and seconds is not None:
-            self.say(f"[green]done[/] {name} [dim]{seconds:.1f} s[/]")
+            self.say(f"[green]done[/] {shown(name)} [dim]{seconds:.1f} s[/]")
 
     def say(self, text: str) -> None:
         """A line, if somebody watches."""
         if self.is_shown:
             self.console.print(text, highlight=False)
+
+    def notice(self, text: str) -> None:
+        """What a user should know, even if nobody watches progress."""
+        if not self.is_quiet:
+            print(f"note: {printable(text)}", file=sys.stderr)

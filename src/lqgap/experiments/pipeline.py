@@ -12,7 +12,7 @@ from typing import Any
 
 from lqgap.experiments import adaptation, units
 from lqgap.experiments.assembly import Measured, Results
-from lqgap.experiments.plants import Plants
+from lqgap.experiments.provenance import checksum
 from lqgap.experiments.results import (
     AuditedClass,
     Growth,
@@ -23,7 +23,6 @@ from lqgap.experiments.results import (
     Theory,
     TrainedPolicy,
 )
-from lqgap.experiments.store import Unit
 from lqgap.experiments.study import Adaptive, Table
 from lqgap.experiments.work import Work
 from lqgap.policies import load_policy
@@ -48,10 +47,10 @@ class Contender:
     judged: Judged
 
 
-def run_audit(work: Work, plants: Plants, folder: Path) -> tuple[units.Workspace, AuditedClass]:
+def run_audit(work: Work, folder: Path) -> tuple[units.Workspace, AuditedClass]:
     """The study with the class that its audit leaves, and the audit."""
-    found = work.do(AuditedClass, "audit", {}, lambda _: units.audit(plants))
-    return units.Workspace(plants, found.kept, folder), found
+    found = work.do(AuditedClass, "audit", {}, lambda _: units.audit(work.plants))
+    return units.Workspace(work.plants, found.kept, folder), found
 
 
 def judge_plants(work: Work, workspace: units.Workspace) -> JudgedPlants:
@@ -77,6 +76,7 @@ def judge_methods(work: Work, workspace: units.Workspace) -> Iterator[Contender]
             if trained.file is None:
                 work.warnings.append(f"{name} is left out: {trained.missing}")
                 continue
+            configuration["policy"] = trained.checksum
             policy_fn = functools.cache(functools.partial(load_policy, workspace.folder / trained.file))
         judged = work.do(
             Judged,
@@ -87,10 +87,10 @@ def judge_methods(work: Work, workspace: units.Workspace) -> Iterator[Contender]
         yield Contender(name, options, trained, policy_fn, configuration, judged)
 
 
-def compute(work: Work, plants: Plants, folder: Path) -> Results:
+def compute(work: Work, folder: Path) -> Results:
     """All units of a study."""
     study = work.study
-    workspace, audited = run_audit(work, plants, folder)
+    workspace, audited = run_audit(work, folder)
     judged_plants = judge_plants(work, workspace)
     methods = {each.name: _measure(work, workspace, each) for each in judge_methods(work, workspace)}
     horizons = {"horizon": study.horizon, "horizons": study.evaluation.horizons}
@@ -107,15 +107,27 @@ def _judged_by(work: Work) -> dict[str, Any]:
 
 
 def _train(work: Work, workspace: units.Workspace, name: str, configuration: dict[str, Any]) -> TrainedPolicy:
-    """The policy of a method, trained or found."""
+    """The policy of a method, trained or found; a file that is not the one that was made is made again."""
 
-    def train(unit: Unit) -> TrainedPolicy:
-        return units.train(workspace, name, key=unit.key)
+    def make(*, anew: bool) -> TrainedPolicy:
+        return work.do(
+            TrainedPolicy,
+            f"train {name}",
+            configuration,
+            lambda unit: units.train(workspace, name, key=unit.key),
+            anew=anew,
+        )
 
-    trained = work.do(TrainedPolicy, f"train {name}", configuration, train)
-    if trained.file is not None and not (workspace.folder / trained.file).exists():
-        train(work.unit(f"train {name}", configuration))  # it was removed: train it again, to the same end
-    return trained
+    trained = make(anew=False)
+    if trained.file is None:
+        return trained
+    path = workspace.folder / trained.file
+    found = checksum(path)
+    if found == trained.checksum:
+        return trained
+    trouble = "is missing" if found is None else "is not the policy that was made for this study"
+    work.notice(f"{path} {trouble}: it is made again")
+    return make(anew=True)
 
 
 def _measure(work: Work, workspace: units.Workspace, each: Contender) -> Measured:

@@ -17,13 +17,15 @@ from jaxtyping import Array
 
 from lqgap.batches import join
 from lqgap.errors import LqgapError
-from lqgap.experiments.family import MATRICES, Family, make_family
+from lqgap.experiments.family import Family, make_family
 from lqgap.experiments.parsing import Source
 from lqgap.experiments.store import key_of
-from lqgap.experiments.study import Study
+from lqgap.experiments.study import FamilyPlant, MatrixPlant, Study
 from lqgap.simulators import AbstractFamily, Finite, Parameter
 from lqgap.simulators.parameters import require_names
 from lqgap.systems import LQG, stack
+from lqgap.systems.lqg import MATRICES
+from lqgap.training.checkpoint import fingerprint
 
 MAX_MEMBERS = 400  # of the class: banks run a filter for each
 NUM_SAMPLED = 64  # plants of the box beside the map, if it has more than two parameters
@@ -80,6 +82,15 @@ class Plants:
     def box(self) -> BoxMap | None:
         """The map over the box, if there is one."""
         return make_map(self.study, self.family)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash of all plants where the text of the study does not determine them; else empty."""
+        if isinstance(self.study.plant, FamilyPlant | MatrixPlant):
+            return ""
+        nominal = None if isinstance(self.family, Finite) else self.family.nominal()
+        box = None if self.box is None else self.box.members
+        return fingerprint(nominal, self.members, self.real.systems, box)
 
 
 def key_for(seed: int, purpose: str) -> Array:

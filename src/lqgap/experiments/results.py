@@ -39,6 +39,7 @@ class TrainedPolicy(Part):
     """The policy file of a method; if the class has no policy of this kind, why."""
 
     file: str | None = None  # relative to the folder of the run
+    checksum: str | None = None  # of the file
     history: list[Look] = Field(default_factory=list)
     missing: str | None = None
 

@@ -1,45 +1,66 @@
 """The main job: from a family of simulators to a policy for the real plant, and how good it is.
 
 The result of every unit of work (see `pipeline`) is stored when it is done. A run that was killed goes on
-from there and ends with the same record; a finished one is read back without loading JAX.
+from there and ends with the same record; a finished one is read back without loading JAX or running any code
+that the study names. What it is made from is verified first: files of the study, and policies of the run.
 """
 
-import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pydantic
 
-from lqgap.errors import CorruptFileError, InvalidArgumentError
+from lqgap.errors import CorruptFileError, InvalidArgumentError, warn
 from lqgap.experiments.parsing import Source
-from lqgap.experiments.record import Record
-from lqgap.experiments.store import Finished, Store
+from lqgap.experiments.provenance import checksum, files_of, versions
+from lqgap.experiments.record import Part, Record
+from lqgap.experiments.store import Finished, Store, Unit
 from lqgap.experiments.study import Study
-from lqgap.experiments.work import Progress, Work, versions
+from lqgap.files import read_bytes, require_folder, write_bytes
 
 STORE, RECORD, STUDY = "store.sqlite", "record.json", "study.toml"
 
 
+class Kept(Part):
+    """A finished run in the store."""
+
+    record: Record
+    policies: dict[str, str]  # checksums of policy files
+
+
 def transfer(
-    study: Study, source: Source, folder: str | Path, *, trust: bool = False, progress: Progress | None = None
+    study: Study,
+    source: Source,
+    folder: str | Path,
+    *,
+    trust: bool = False,
+    progress: Callable[[str, float | None], None] | None = None,
+    notice: Callable[[str], None] = warn,
 ) -> Record:
     """Compute the record of a study in a folder, or what of it is missing there.
 
     Args:
         trust: whether the study may name a Python function, which is then run.
+        progress: told the name of every unit and the seconds it took, None when it begins.
+        notice: told what a user should know, a line at a time.
     """
     folder = Path(folder)
     store = Store(folder / STORE)
-    work = Work(study, source, store, progress)
-    whole = work.unit("record", study.model_dump(exclude={"title": True}))
-    known = store.get(whole)
-    if known is not None and known.error is None:
-        record = _read(json.dumps(known.result), store.path)
-    else:
-        record = _compute(work, folder, trust=trust)
-        seconds = sum(work.timings.values())
-        work.keep(whole, Finished(record.model_dump(mode="json"), None, seconds))
-    _write_if_changed(folder / STUDY, study.to_toml())
-    _write_if_changed(folder / RECORD, record.model_dump_json(indent=1) + "\n")
+    whole = Unit("record", study.model_dump(exclude={"title"}), seed=study.seed)
+    record = _finished(store, whole, source, notice)
+    if record is None:
+        require_folder(folder)
+        if store.has_other_code():
+            notice(f"{store.path} has results of another version of lqgap, which are kept, not used")
+        work = _work(study, source, store, trust=trust, progress=progress, notice=notice)
+        record = _compute(work, whole, folder)
+    record = record.model_copy(update={"title": study.heading, "study": study.to_toml()})
+    if os.access(folder, os.W_OK):  # a finished run can be looked at where nothing can be written
+        _write_if_changed(folder / STUDY, record.study)
+        _write_if_changed(folder / RECORD, record.model_dump_json(indent=1) + "\n")
     return record
 
 
@@ -47,37 +68,64 @@ def load_record(folder: str | Path) -> Record:
     """The record of a finished run."""
     path = Path(folder) / RECORD
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InvalidArgumentError(
-            f"{path} cannot be read: {error.strerror} (`lqgap transfer -o {folder}` makes it)"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise CorruptFileError(f"{path} is damaged: {error}") from None
-    return _read(text, path)
+        content = read_bytes(path)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{error} (`lqgap transfer -o {folder}` makes it)") from None
+    try:
+        return Record.model_validate_json(content)
+    except pydantic.ValidationError as error:
+        raise _damaged(path, error) from None
 
 
-def _compute(work: Work, folder: Path, *, trust: bool) -> Record:
+def _finished(store: Store, whole: Unit, source: Source, notice: Callable[[str], None]) -> Record | None:
+    """The record of a run in the store, if nothing that it rests on has changed."""
+    unit, changed = store.find(whole, source.folder)
+    if changed is not None:
+        notice(f"{source.folder / changed} has changed since the study was computed: it is computed again")
+    known = None if unit is None else store.get(unit)
+    if known is None or known.error is not None:
+        return None
+    try:
+        kept = Kept.model_validate(known.result)
+    except pydantic.ValidationError as error:
+        raise _damaged(store.path, error) from None
+    folder = store.path.parent
+    spoiled = [file for file, expected in kept.policies.items() if checksum(folder / file) != expected]
+    if not spoiled:
+        return kept.record
+    if os.access(folder, os.W_OK):
+        return None  # each is looked at again, and made again, where policies are made
+    notice(f"{folder / spoiled[0]} is missing or was changed")
+    return kept.record
+
+
+def _work(study: Study, source: Source, store: Store, *, trust: bool, **told: Any) -> Any:
+    from lqgap.experiments.plants import Plants
+    from lqgap.experiments.work import Work
+
+    return Work(Plants(study, source, trust=trust), store, **told)
+
+
+def _compute(work: Any, whole: Unit, folder: Path) -> Record:
     from lqgap.experiments.assembly import assemble
     from lqgap.experiments.pipeline import compute
-    from lqgap.experiments.plants import Plants
 
-    results = compute(work, Plants(work.study, work.source, trust=trust), folder)
-    return assemble(work.study, results, warnings=work.warnings, timings=work.timings, versions=versions())
+    results = compute(work, folder)
+    record = assemble(work.study, results, warnings=work.warnings, timings=work.timings, versions=versions())
+    trained = [each.trained for each in results.methods.values()]
+    policies = {each.file: each.checksum for each in trained if each.file and each.checksum}
+    kept = Kept(record=record, policies=policies).model_dump(mode="json")
+    unit = replace(whole, files=files_of(work.study, work.plants.source))
+    work.store.put(unit, Finished(kept, None, sum(work.timings.values())), replace=True)
+    return record
 
 
-def _read(text: str, path: Path) -> Record:
-    try:
-        return Record.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise CorruptFileError(f"{path} holds no record: {place}: {first['msg']}") from None
+def _damaged(path: Path, error: pydantic.ValidationError) -> CorruptFileError:
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"]))
+    return CorruptFileError(f"{path} holds no record: {place}: {first['msg']}")
 
 
 def _write_if_changed(path: Path, text: str) -> None:
-    if path.is_file() and path.read_bytes() == text.encode():
-        return
-    from lqgap.files import write_bytes
-
-    write_bytes(path, text.encode())
+    if not path.is_file() or path.read_bytes() != text.encode():
+        write_bytes(path, text.encode())

@@ -21,6 +21,7 @@ from lqgap.evaluation.gap import references_of
 from lqgap.evaluation.horizons import shorten
 from lqgap.experiments.methods import ABOUT, make_policy, plan_for
 from lqgap.experiments.plants import BoxMap, Plants, key_for, pad_to
+from lqgap.experiments.provenance import checksum
 from lqgap.experiments.record import (
     Audit,
     BoundRow,
@@ -194,7 +195,7 @@ def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
         )
         for look in made.history
     ]
-    return TrainedPolicy(file=path.as_posix(), history=history)
+    return TrainedPolicy(file=path.as_posix(), checksum=checksum(workspace.folder / path), history=history)
 
 
 def judge(workspace: Workspace, name: str, policy: AbstractPolicy | None, *, num_rollouts: int) -> Judged:

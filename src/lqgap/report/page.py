@@ -21,7 +21,8 @@ from lqgap.report.gaps import bracket_bar, gap_against_horizon, gap_by_method, g
 from lqgap.report.interactive import draw, plain
 from lqgap.report.maps import gap_maps, name_of
 from lqgap.report.palette import DARK, LIGHT, styles_of_methods
-from lqgap.report.runs import adaptation_figures, training_curves, trajectory_figures
+from lqgap.report.runs import adaptation_figures, trajectory_figures
+from lqgap.report.training import training_curves
 
 FOLDER = Path(__file__).parent
 PAGE, FIGURES = "report.html", "figures"
