@@ -19,6 +19,7 @@ from .errors import NotDetectableError as NotDetectableError
 from .errors import NotStabilizableError as NotStabilizableError
 from .errors import PrecisionError as PrecisionError
 from .errors import RefutedClassError as RefutedClassError
+from .errors import StorageError as StorageError
 from .evaluation import exact_average_cost as exact_average_cost
 from .evaluation import exact_cost as exact_cost
 from .evaluation import exact_gap as exact_gap

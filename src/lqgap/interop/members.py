@@ -4,7 +4,6 @@ Members are drawn for several episodes ahead (`DrawnMembers`), because building 
 """
 
 import abc
-import difflib
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lqgap.arguments import require_double_precision
-from lqgap.errors import InvalidArgumentError
+from lqgap.errors import InvalidArgumentError, did_you_mean
 from lqgap.simulators import AbstractFamily, Finite, plants
 from lqgap.simulators.parameters import read_values, require_names
 from lqgap.systems import LQG, stack
@@ -208,8 +207,7 @@ def _unnumbered(members: Plants, parameters: np.ndarray) -> DrawnMembers:
 def _find_family(name: str) -> AbstractFamily:
     known = plants.FAMILIES
     if name not in known:
-        nearest = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        hint = did_you_mean(name, known)
         raise InvalidArgumentError(f"there is no family {name!r}{hint} (`lqgap plants` lists them)")
     return known[name]()
 

@@ -23,6 +23,8 @@ from lqgap.arguments import (
 )
 from lqgap.errors import InvalidSystemError
 
+MATRICES = ("A", "B", "C", "Q", "R", "W", "V", "S0")  # the fields of `LQG`; the first three have no default
+
 
 class LQG(eqx.Module):
     """A plant, its noise and its cost; `stack` or `jax.vmap` gives a batch of them.
