@@ -41,7 +41,7 @@ def read_plants(plants: Any, *, count: int) -> RealPlant:
         )
     optima = Finite(systems).optima()
     filters = ExactFilters(systems, optima)
-    real = _real_plants(systems, optima, filters.L, filters.S)
+    real = _real_plants(systems, optima, filters.L, filters.law.S)
     rows = np.arange(count) if len(systems.A) == count else np.zeros(count, dtype=int)
     return take(real, rows)
 

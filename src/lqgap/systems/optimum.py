@@ -22,6 +22,7 @@ from lqgap.errors import (
     NotDetectableError,
     NotStabilizableError,
 )
+from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.linalg.modes import describe_modes, undetectable_modes, unstabilizable_modes
 from lqgap.linalg.psd import solve_psd, symmetrize
 from lqgap.linalg.riccati import solve_riccati
@@ -96,6 +97,11 @@ def closed_loop_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state stat
 def predictor_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:
     """A - FC = A (I - LC): how an error of the prediction xhat_{t|t-1} decays."""
     return plant.A - optimum.F @ plant.C
+
+
+def belief_covariance(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:
+    """X = (A - BK) X (A - BK)' + L S L' of xhat_{t|t} under the optimal input, once it is stationary."""
+    return lyapunov_sum(closed_loop_matrix(optimum, plant), optimum.L @ optimum.S @ optimum.L.T)
 
 
 def filter_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:

@@ -72,10 +72,10 @@ from lqgap.systems import (
     Optimum,
     ValueTarget,
     solve,
-    steady_correct,
     steady_predict,
     value_target,
 )
+from lqgap.systems.steady import steady_step
 
 
 class LQGVTR(eqx.Module):
@@ -317,7 +317,7 @@ class LQGVTR(eqx.Module):
 
     def _member(self, index: Int[Array, ""], xhat: Array) -> Model:
         plant, optimum = jax.tree.map(lambda leaf: leaf[index], (self.systems, self.optima))
-        tables = self.N, self.clip_norms, self.filters.precision[-1], self.members.parameters, xhat
+        tables = self.N, self.clip_norms, self.filters.law.precision[-1], self.members.parameters, xhat
         return Model(plant, optimum, *(table[index] for table in tables))
 
     def _between(
@@ -387,11 +387,7 @@ class LQGVTR(eqx.Module):
 
 def _filter(systems: LQG, optima: Optimum, xhat: Array, y: Array, u_last: Array) -> Array:
     """xhat_{t|t} of all members, by their steady filters."""
-
-    def correct(plant: LQG, optimum: Optimum, xhat: Array) -> Array:
-        return steady_correct(optimum, plant, steady_predict(plant, xhat, u_last), y)
-
-    return jax.vmap(correct)(systems, optima, xhat)
+    return jax.vmap(steady_step, in_axes=(0, 0, 0, None, None))(optima, systems, xhat, u_last, y)
 
 
 def _push(rows: Array, newest: Array) -> Array:
