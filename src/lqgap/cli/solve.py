@@ -14,8 +14,7 @@ from rich.table import Table
 import lqgap
 from lqgap.errors import InvalidArgumentError
 from lqgap.systems import LQG, FiniteOptimum, Optimum, solve, solve_finite, zero_order_hold
-
-MATRICES = ("A", "B", "C", "Q", "R", "W", "V", "S0")
+from lqgap.systems.lqg import MATRICES
 
 
 def print_optimum(path: Path | None, *, horizon: int, as_json: bool) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lqgap.arguments import read_positive
-from lqgap.errors import InvalidArgumentError, NotConvergedError
+from lqgap.errors import NotConvergedError
 from lqgap.evaluation.exact import exact_average_cost
 from lqgap.policies import ClippedHistory
 from lqgap.simulators import Finite
@@ -41,14 +41,10 @@ def plan_memory(members: Any, *, tolerance: Any = 1e-3) -> MemoryPlan:
     """The smallest length whose prediction errors are below the tolerance, and its measured price.
 
     Args:
-        members: a finite class, or one LQG.
+        members: a finite class, a batched LQG, or one LQG.
         tolerance: in standard deviations of the innovation.
     """
-    members = Finite([members]) if isinstance(members, LQG) else members
-    if not isinstance(members, Finite):
-        raise InvalidArgumentError(
-            f"members is a {type(members).__name__}, expected a finite class or an LQG"
-        )
+    members = Finite.of(members)
     tolerance = read_positive("tolerance", tolerance)
     optima = members.optima()
     errors = np.asarray(_errors(optima, members.systems))

@@ -19,9 +19,9 @@ from lqgap.experiments.study import Choices, Cost, FamilyPlant, FilePlant, Matri
 from lqgap.interop import load_mat
 from lqgap.simulators import AbstractFamily, Ball, Finite, ParameterBox, plants
 from lqgap.systems import LQG
+from lqgap.systems.lqg import MATRICES
 
 Family = AbstractFamily | Finite
-MATRICES = ("A", "B", "C", "Q", "R", "W", "V", "S0")
 
 
 def make_family(study: Study, source: Source, *, trust: bool = False) -> Family:
@@ -155,8 +155,7 @@ def _with_cost(family: Family, cost: Cost) -> Family:
     weights = {name: getattr(cost, name) for name in ("Q", "R") if getattr(cost, name) is not None}
 
     def weigh(plant: LQG) -> LQG:
-        matrices = {name: getattr(plant, name) for name in MATRICES}
-        return LQG(**{**matrices, **weights})
+        return LQG(**{**plant.matrices(), **weights})
 
     if isinstance(family, Finite):
         weigh(family[0])  # values are checked on one plant; under `vmap` only shapes are

@@ -16,13 +16,14 @@ from jaxtyping import Array
 
 from lqgap.batches import join
 from lqgap.errors import LqgapError
-from lqgap.experiments.family import MATRICES, Family
+from lqgap.experiments.family import Family
 from lqgap.experiments.parsing import Source
 from lqgap.experiments.store import key_of
 from lqgap.experiments.study import Study
 from lqgap.simulators import AbstractFamily, Finite, Parameter
 from lqgap.simulators.parameters import require_names
 from lqgap.systems import LQG, stack
+from lqgap.systems.lqg import MATRICES
 
 MAX_MEMBERS = 400  # of the class: banks run a filter for each
 NUM_SAMPLED = 64  # plants of the box beside the map, if it has more than two parameters

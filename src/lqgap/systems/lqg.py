@@ -21,6 +21,8 @@ from lqgap.arguments import (
 )
 from lqgap.errors import InvalidSystemError
 
+MATRICES = ("A", "B", "C", "Q", "R", "W", "V", "S0")
+
 
 class LQG(eqx.Module):
     """A plant, its noise and its cost; `stack` or `jax.vmap` gives a batch of them.
@@ -69,6 +71,10 @@ class LQG(eqx.Module):
         self.W = read_covariance("W", W, size=states, definite=False, why=why)
         self.V = read_covariance("V", V, size=outputs, definite=True, why=why)
         self.S0 = read_covariance("S0", S0, size=states, definite=False, why=why)
+
+    def matrices(self) -> dict[str, Array]:
+        """The matrices by name: what `LQG(**matrices)` makes the same plant of."""
+        return {name: getattr(self, name) for name in MATRICES}
 
     @property
     def num_states(self) -> int:

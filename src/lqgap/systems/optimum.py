@@ -144,7 +144,7 @@ def _solve(plant: LQG) -> Optimum:
 def _revalidate(plant: LQG, where: str) -> LQG:
     """Check the values of a plant that was built under tracing, when they were not known."""
     try:
-        return LQG(**{name: getattr(plant, name) for name in ("A", "B", "C", "Q", "R", "W", "V", "S0")})
+        return LQG(**plant.matrices())
     except InvalidSystemError as error:
         raise InvalidSystemError(f"{error}{where}") from None
 

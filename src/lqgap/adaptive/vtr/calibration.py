@@ -26,7 +26,6 @@ from jaxtyping import Array
 from lqgap.adaptive.vtr.mismatch import mismatch
 from lqgap.arguments import read_count, read_positive, read_probability
 from lqgap.errors import InvalidArgumentError
-from lqgap.evaluation.arguments import read_members
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems import LQG, Optimum, bias_matrix
 from lqgap.systems.optimum import belief_covariance, closed_loop_matrix
@@ -111,7 +110,7 @@ def calibrate(
         weighting: of the samples, "equal" or "variance".
         family: of which the members are a grid or a cover, if the truth may lie between them.
     """
-    members = members if isinstance(members, Finite) else Finite(read_members(members))
+    members = Finite.of(members)
     horizon = read_count("horizon", horizon, least=1, most=100_000_000)
     delta = read_probability("delta", delta)
     optima = members.optima()

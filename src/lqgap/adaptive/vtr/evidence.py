@@ -28,8 +28,9 @@ from jaxtyping import Array, Bool, Float, Int
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.linalg import quadratic
-from lqgap.systems import LQG, Belief, Optimum, correct, predict, prior
+from lqgap.systems import LQG, Optimum
 from lqgap.systems.innovation import InnovationLaw, filter_step, innovation_law
+from lqgap.systems.kalman import plan_filter
 
 SCALES = (0.25, 0.5, 0.75, 1.25, 1.5, 2.0, 4.0, 16.0)
 MAX_TRANSIENT = 2_000
@@ -140,13 +141,8 @@ def _transients(systems: LQG) -> tuple[Array, Array]:
     """L and S of the first steps, the time first."""
 
     def of_plant(plant: LQG) -> tuple[Array, Array]:
-        nothing, still = jnp.zeros_like(plant.C[:, 0]), jnp.zeros_like(plant.B[0])
-
-        def step(belief: Belief, _: None) -> tuple[Belief, tuple[Array, Array]]:
-            correction = correct(plant, belief, nothing)
-            return predict(plant, correction.belief, still), (correction.gain, correction.S)
-
-        return jax.lax.scan(step, prior(plant), length=MAX_TRANSIENT)[1]
+        plan = plan_filter(plant, num_steps=MAX_TRANSIENT)
+        return plan.L, plan.S
 
     return jax.vmap(of_plant, out_axes=1)(systems)
 

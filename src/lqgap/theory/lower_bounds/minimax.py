@@ -22,9 +22,10 @@ from jaxtyping import Float, Int
 from lqgap.arguments import read_count
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
-from lqgap.evaluation.arguments import MAX_HORIZON, read_members
+from lqgap.evaluation.arguments import MAX_HORIZON
 from lqgap.evaluation.gap import references_of
 from lqgap.evaluation.reference import Reference
+from lqgap.simulators import Finite
 from lqgap.systems import LQG
 from lqgap.theory.lower_bounds.belief import Quadrature, bayes_gaps, belief_bound, belief_models, is_small
 from lqgap.theory.lower_bounds.input_pair import differ_in_input, input_pair_bound
@@ -61,7 +62,7 @@ def minimax_lower_bound(members: Any, *, horizon: Any, kinds: Sequence[str] = KI
     for kind in kinds:
         if kind not in KINDS:
             raise InvalidArgumentError(f"kinds has {kind!r}, expected some of {', '.join(KINDS)}")
-    systems = read_members(members)
+    systems = Finite.of(members).systems
     horizon = read_count("horizon", horizon, least=0, most=MAX_HORIZON)
     count = len(systems.A)
     chosen = np.unique(np.linspace(0, count - 1, min(count, MAX_MEMBERS)).round().astype(int))
