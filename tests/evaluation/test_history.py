@@ -45,7 +45,7 @@ def test_the_price_is_that_of_the_clipped_policy_and_the_worst_member_decides():
 @pytest.mark.usefixtures("as_users_run_it")
 def test_what_forgets_too_slowly_is_named():
     slow = lg.LQG([[0.9999]], [[1.0]], [[1.0]], W=[[1e-9]])
-    with pytest.raises(lg.NotConvergedError, match="forgets too slowly"):
+    with pytest.raises(lg.NotConvergedError, match="decay too slowly"):
         lg.evaluation.plan_memory(slow, tolerance=1e-9)
     with pytest.raises(lg.InvalidArgumentError, match="expected a finite class"):
         lg.evaluation.plan_memory(lg.plants.mass_spring_damper())

@@ -14,6 +14,7 @@ from lqgap.errors import (
 )
 from lqgap.linalg import spectral_radius
 from lqgap.systems import closed_loop_matrix, filter_matrix, predictor_matrix
+from lqgap.systems.optimum import belief_covariance
 
 
 def test_golden_optimum(golden, golden_plant):
@@ -227,6 +228,13 @@ def test_units_do_not_decide_whether_a_plant_is_solved():
     assert lqgap.solve(drift).spectral_radius < 1
     precise = lqgap.LQG([[1.2, 0.0], [1.0, 0.9]], [[1.0], [0.0]], [[1.0, -2.0]], V=[[1e-10]])
     assert lqgap.solve(precise).residual < 1e-12
+
+
+def test_the_covariance_of_the_belief_solves_its_equation(seed):
+    plant = random_plant(seed)
+    optimum = lqgap.solve(plant)
+    X, Acl = belief_covariance(optimum, plant), closed_loop_matrix(optimum, plant)
+    np.testing.assert_allclose(X, Acl @ X @ Acl.T + optimum.L @ optimum.S @ optimum.L.T, rtol=1e-10)
 
 
 def test_the_optimum_of_another_plant_is_refused():

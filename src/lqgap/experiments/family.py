@@ -179,8 +179,7 @@ def _with_cost(family: Family, cost: Cost) -> Family:
     weights = {name: getattr(cost, name) for name in ("Q", "R") if getattr(cost, name) is not None}
 
     def weigh(plant: LQG) -> LQG:
-        matrices = {name: getattr(plant, name) for name in MATRICES}
-        return LQG(**{**matrices, **weights})
+        return LQG(**{**plant.matrices(), **weights})
 
     if isinstance(family, Finite):
         weigh(family[0])  # values are checked on one plant; under `vmap` only shapes are

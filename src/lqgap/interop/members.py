@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lqgap.arguments import require_double_precision
+from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError, did_you_mean
 from lqgap.simulators import AbstractFamily, Finite, plants
 from lqgap.simulators.parameters import read_values, require_names
@@ -92,7 +93,7 @@ class ListedMembers(AbstractMembers):
     def examples(self) -> LQG:
         """All members, or as many of them, evenly spaced."""
         which = np.unique(np.linspace(0, self._size - 1, MAX_EXAMPLES).astype(int))
-        return jax.tree.map(lambda leaf: leaf[which], self._finite.systems)
+        return take(self._finite.systems, which)
 
     @property
     def _size(self) -> int:

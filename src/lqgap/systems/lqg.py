@@ -74,6 +74,10 @@ class LQG(eqx.Module):
         self.V = read_covariance("V", V, size=outputs, definite=True, why=why)
         self.S0 = read_covariance("S0", S0, size=states, definite=False, why=why)
 
+    def matrices(self) -> dict[str, Array]:
+        """The matrices by name: what `LQG(**matrices)` makes the same plant of."""
+        return {name: getattr(self, name) for name in MATRICES}
+
     @property
     def num_states(self) -> int:
         """Length of x."""

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lqgap.batches import batch_of_one
 from lqgap.evaluation.gap import GapEstimate, gap
 from lqgap.evaluation.reference import reference_of
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy
@@ -96,14 +97,11 @@ def _slopes(
 ) -> tuple[Array, Array]:
     def gap_at(value: Array) -> Any:
         plant = branch.plant(value)
-        batch = jax.tree.map(lambda leaf: leaf[None], plant)
         if isinstance(policy, AbstractLinearPolicy):
-            objective = ExactObjective(batch, horizon)
+            objective = ExactObjective(batch_of_one(plant), horizon)
         else:
-            reference = reference_of(plant, horizon=horizon)
-            objective = SampledObjective(
-                jax.tree.map(lambda leaf: leaf[None], reference), limits, jnp.ones(())
-            )
+            references = batch_of_one(reference_of(plant, horizon=horizon))
+            objective = SampledObjective(references, limits, jnp.ones(()))
         return objective.gaps(policy, key, num_rollouts)[0]
 
     # One member after the other: their loops must not run at the same time (docs/decisions/0005).

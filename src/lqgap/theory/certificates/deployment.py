@@ -25,6 +25,7 @@ import scipy.special
 from jaxtyping import Array, Float, Int
 
 from lqgap.arguments import MatrixLike
+from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.building import Branch
 from lqgap.simulators.family import AbstractFamily
@@ -68,7 +69,7 @@ def certify_deployment(
             class itself, or a grid of the family. A finer grid gives a smaller bound on long logs.
     """
     answer = certify_deployments(members, [y], [u], horizon=horizon, delta=delta, prior=prior)
-    return jax.tree.map(lambda leaf: leaf[0], answer)
+    return take(answer, 0)
 
 
 def certify_deployments(

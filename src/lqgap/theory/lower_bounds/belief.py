@@ -31,7 +31,7 @@ from jaxtyping import Array, Float
 from lqgap.batches import take
 from lqgap.evaluation.reference import Reference
 from lqgap.linalg.psd import solve_unrolled
-from lqgap.systems.innovation import fill_lost
+from lqgap.systems.innovation import correct_by_gain
 from lqgap.theory.lower_bounds.bound import AbstractLowerBound, Found, Members, spread_prior
 
 MIN_NODES = {1: 40, 2: 32}  # by the number of outputs: Gauss-Hermite nodes along each
@@ -178,20 +178,17 @@ def _gaps_from(step: int, sums: Quadrature, models: Models, log_weights: Array, 
 
     def at(truth: Array, normal: Array) -> Array:
         y = models.C[truth] @ predicted[truth] + models.S_root[step, truth] @ normal
-        gained, xhat = jax.vmap(_correct, in_axes=(0, 0, 0, 0, None))(
-            models.C, models.L[step], models.S_root[step], predicted, y
+        S = jax.vmap(lambda root: root @ root.T)(models.S_root[step])
+        filtered = jax.vmap(correct_by_gain, in_axes=(0, 0, 0, 0, None))(
+            models.C, models.L[step], S, predicted, y
         )
-        return _act(step, sums, models, jax.nn.log_softmax(log_weights + gained), xhat)[truth]
+        log_posterior = jax.nn.log_softmax(log_weights + filtered.log_density)
+        return _act(step, sums, models, log_posterior, filtered.xhat)[truth]
 
     def of(truth: Array) -> Array:
         return sums.mass @ jax.vmap(at, in_axes=(None, 0))(truth, sums.grid)
 
     return jax.vmap(of)(jnp.arange(len(models.A)))
-
-
-def _correct(C: Array, L: Array, S_root: Array, predicted: Array, y: Array) -> tuple[Array, Array]:
-    innovation, log_density = fill_lost(y - C @ predicted, S_root @ S_root.T)
-    return log_density, predicted + L @ innovation
 
 
 def _act(step: int, sums: Quadrature, models: Models, log_weights: Array, xhat: Array) -> Array:

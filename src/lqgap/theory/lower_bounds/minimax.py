@@ -19,8 +19,9 @@ from jaxtyping import Float
 from lqgap.arguments import read_count
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
-from lqgap.evaluation.arguments import MAX_HORIZON, read_members
+from lqgap.evaluation.arguments import MAX_HORIZON
 from lqgap.evaluation.gap import references_of
+from lqgap.simulators import Finite
 from lqgap.theory.lower_bounds.belief import Bayes
 from lqgap.theory.lower_bounds.bound import AbstractLowerBound, Found, Members, spread_prior
 from lqgap.theory.lower_bounds.input_pair import InputOnly
@@ -56,7 +57,7 @@ def minimax_lower_bound(members: Any, *, horizon: Any, kinds: Sequence[str] = KI
     for kind in kinds:
         if kind not in KINDS:
             raise InvalidArgumentError(f"kinds has {kind!r}, expected some of {', '.join(KINDS)}")
-    systems = read_members(members)
+    systems = Finite.of(members).systems
     horizon = read_count("horizon", horizon, least=0, most=MAX_HORIZON)
     count = len(systems.A)
     chosen = np.unique(np.linspace(0, count - 1, min(count, MAX_MEMBERS)).round().astype(int))

@@ -26,6 +26,7 @@ import numpy as np
 import scipy.special
 from jaxtyping import Array, Float, Int
 
+from lqgap.batches import take
 from lqgap.evaluation.reference import Reference
 from lqgap.theory.lower_bounds.bound import AbstractLowerBound, Found, Members, PairBound
 from lqgap.theory.lower_bounds.filter_pair import FilterPair, gain_of_deviation, join, spread
@@ -95,7 +96,7 @@ def take_pairs(
     size = min(len(pairs), PAIRS_AT_A_TIME)
     for start in range(0, len(pairs), size):
         rows = pairs[np.minimum(np.arange(start, start + size), len(pairs) - 1)]
-        first, second = (jax.tree.map(lambda leaf, r=row: leaf[r], references) for row in rows.T)
+        first, second = (take(references, row) for row in rows.T)
         yield first, second
 
 
