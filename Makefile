@@ -2,66 +2,101 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PIP := -m pip install --quiet --disable-pip-version-check
 
 # Small matrices: more BLAS threads only get into each other's way.
 export OMP_NUM_THREADS := 1
 # Tests check shapes by byte code of their own, which takes long to make and is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup browser demo test test-all lint format check bench docs pins clean
+# What `make demo` transfers, and where to; the built-in study if left out.
+STUDY :=
+OUTPUT := demo
 
-setup: $(READY)
+.PHONY: help setup ci-browser demo test test-all test-lowest test-readme test-wheel coverage lint format check \
+	bench docs pins clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
+
+setup: $(READY) ## .venv with everything pinned
 
 $(READY): requirements/dev.txt pyproject.toml
 	python3 -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python $(PIP) -r requirements/dev.txt
+	$(BIN)/python $(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
 # The pages of reports are tested in a real browser; without one these tests are skipped.
-browser:
+ci-browser: ## installs Chromium by apt-get, if it is not there
 	command -v chromium >/dev/null || { apt-get update --quiet && \
 	apt-get install --quiet --yes --no-install-recommends chromium; }
 
-demo: $(READY)
-	$(BIN)/lqgap transfer --output demo --verbose
+demo: $(READY) ## which policy for a mass on a spring of uncertain stiffness and gain?
+	$(BIN)/lqgap transfer $(STUDY) --output $(OUTPUT) --verbose
 
-test: $(READY)
+test: $(READY) ## the tests that every change must pass
 	$(BIN)/pytest -m "not slow" --ignore=tests/test_layout.py
 
-test-all: $(READY)
+test-all: $(READY) ## also the slow ones
 	$(BIN)/pytest
 
-lint: $(READY)
+test-readme: $(READY) ## every example and every command of the README
+	$(BIN)/pytest tests/test_readme.py -n 0
+
+# A clean environment, another folder: what users install is what is tested.
+test-wheel: $(READY) ## builds the wheel, installs it elsewhere and runs it there
+	rm -rf dist && $(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+	folder=$$(mktemp -d) && wheel=$$(echo $$PWD/dist/lqgap-*.whl) && core=$$PWD/requirements/core.txt && \
+	study=$$PWD/tests/support/small.toml && python3 -m venv $$folder/.venv && cd $$folder && \
+	.venv/bin/python $(PIP) -r $$core && .venv/bin/python $(PIP) --no-deps $$wheel && \
+	.venv/bin/lqgap --version && .venv/bin/lqgap transfer $$study --output results --verbose && \
+	test -s results/report.html && rm -r $$folder
+
+# The lowest versions that pyproject.toml admits; what only developers use is as pinned.
+test-lowest: ## the numerical core with the lowest versions of all dependencies
+	python3 -m venv $(VENV)-lowest && $(VENV)-lowest/bin/python $(PIP) uv
+	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct ".[all]"
+	$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python hypothesis plotly pytest \
+	pytest-timeout
+	$(VENV)-lowest/bin/python -m pytest --override-ini addopts="--import-mode=importlib -p no:cacheprovider -q" \
+	--override-ini filterwarnings=default -m "not slow" tests/systems tests/interop tests/cli \
+	tests/simulators/audit tests/policies tests/training/test_engine.py tests/adaptive/test_run.py
+
+coverage: $(READY) ## lines that `make test` runs
+	$(BIN)/pytest -m "not slow" --cov=lqgap --cov-report=term
+
+lint: $(READY) ## format, style, types, layers, layout
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/test_layout.py -n 0
 
-format: $(READY)
+format: $(READY) ## lets ruff repair what it can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-check: lint test
+check: lint test ## what every change must pass
 
-bench: $(READY)
+bench: $(READY) ## measures, prints and writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
-docs: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+docs: $(READY) ## the pages, in docs/_build/html
+	$(BIN)/python $(PIP) -r requirements/docs.txt
 	$(BIN)/sphinx-build --quiet --fail-on-warning -b html docs docs/_build/html
 
 # The compiler of pins lives in an environment of its own: its dependencies are not ours.
 PINS := $(VENV)-pins/bin/pip-compile --quiet --strip-extras --no-annotate --no-header \
 	--no-emit-index-url --no-emit-trusted-host --no-emit-find-links
 
-pins:
+pins: ## compiles requirements/*.txt anew
 	python3 -m venv $(VENV)-pins
-	$(VENV)-pins/bin/python -m pip install --quiet --disable-pip-version-check pip-tools
+	$(VENV)-pins/bin/python $(PIP) pip-tools
 	$(PINS) -o requirements/core.txt pyproject.toml
 	$(PINS) -o requirements/dev.txt requirements/dev.in
 	$(PINS) -o requirements/docs.txt requirements/docs.in
 
-clean:
-	rm -rf $(VENV) $(VENV)-pins dist docs/_build .ruff_cache .hypothesis .jax_cache
+clean: ## removes all that is made here
+	rm -rf $(VENV) $(VENV)-pins $(VENV)-lowest dist demo docs/_build .ruff_cache .hypothesis .jax_cache \
+	.pytest_cache .import_linter_cache

@@ -4,7 +4,7 @@ import pathlib
 
 import lqgap
 from lqgap.simulators import Audit, check_assumptions
-from lqgap.simulators.plants import catalogue
+from lqgap.simulators.plants import FAMILIES
 
 PAGE = pathlib.Path(__file__).parent / "assumptions.md"
 POINTS = 3
@@ -22,31 +22,31 @@ detectable instead of controllable and observable, and closed loops that contrac
 def main() -> None:
     """Audit every family and write the table."""
     lqgap.enable_x64()
-    reports = {name: check_assumptions(make().grid(POINTS)) for name, make in catalogue().items()}
-    passed = sum(report.holds_after_repair for report in reports.values())
-    rows = "\n".join(_row(name, report) for name, report in reports.items())
-    summary = f"{passed} of {len(reports)} families hold after repair."
+    audits = {name: check_assumptions(make().grid(POINTS)) for name, make in FAMILIES.items()}
+    passed = sum(audit.holds_after_repair for audit in audits.values())
+    rows = "\n".join(_row(name, audit) for name, audit in audits.items())
+    summary = f"{passed} of {len(audits)} families hold after repair."
     PAGE.write_text(f"{HEADER.format(points=POINTS)}{rows}\n\n{summary}\n")
     print(PAGE.read_text())
 
 
-def _row(name: str, report: Audit) -> str:
-    constants = report.constants
-    failures = [f"{check.statement}: {check.remedy}" for check in report.checks if not check.repaired]
-    repairs = [check.remedy for check in report.checks if check.repaired and not check.as_printed]
-    contracts = report.contraction is not None and report.contraction.holds
+def _row(name: str, audit: Audit) -> str:
+    constants = audit.constants
+    failures = [f"{check.statement}: {check.remedy}" for check in audit.checks if not check.repaired]
+    repairs = [check.remedy for check in audit.checks if check.repaired and not check.as_printed]
+    contracts = audit.contraction is not None and audit.contraction.holds
     weighted = (
         f"{constants['gamma_1_weighted']:.3f} ({constants['weight_condition']:.2g})" if contracts else "none"
     )
     cells = [
         f"`{name}`",
-        str(len(report.members)),
+        str(len(audit.members)),
         f"{constants['rho']:.4f}",
         f"{constants['gamma_1']:.3g}",
         weighted,
         f"{constants['gamma_2']:.3g}",
-        "yes" if report.holds_as_printed else "no",
-        "yes" if report.holds_after_repair else "no",
+        "yes" if audit.holds_as_printed else "no",
+        "yes" if audit.holds_after_repair else "no",
         "; ".join(failures or repairs).replace("|", "\\|"),
     ]
     return "| " + " | ".join(cells) + " |"

@@ -7,6 +7,11 @@ import re
 ROOT = pathlib.Path(__file__).parent.parent
 MODULES = sorted((ROOT / "src" / "lqgap").rglob("*.py"))
 MAX_LINES = 400
+RELATION = re.compile(r" (?:=|<=|>=|:=) ")
+TORN = re.compile(r"(?: (?:=|<=|>=|:=|<|>|\+|-|/)$)|(?:^(?:=|<=|>=|:=|<|>|\+|/) )")
+WORD = re.compile(r"[A-Za-z][a-z'-]{2,}")
+NO_PROSE = {"and", "cost", "delta", "det", "eps", "exp", "gamma", "inf", "kappa", "log", "max", "min", "rho"}
+NO_PROSE |= {"sqrt", "sum", "sup", "Delta", "Phi", "Sigma"}
 
 
 def offenders(is_wrong):
@@ -20,6 +25,25 @@ def test_a_module_opens_with_what_it_is():
 
 def test_a_module_stays_short():
     assert not offenders(lambda _, text: len(text.splitlines()) > MAX_LINES)
+
+
+def is_stray_equation(line):
+    """Whether a line of a docstring is an equation, or ends or begins within one, and is not indented."""
+    if line.startswith("    "):
+        return False
+    words = {token.strip("(,.;:)") for token in line.split()}
+    has_prose = any(WORD.fullmatch(word) for word in words - NO_PROSE)
+    return bool(TORN.search(line) or (RELATION.search(line) and not has_prose))
+
+
+def test_displayed_equations_are_indented_and_others_stay_on_one_line():
+    strays = [
+        f"{path.relative_to(ROOT)}: {line}"
+        for path in MODULES
+        for line in ast.get_docstring(ast.parse(path.read_text()), clean=False).splitlines()
+        if is_stray_equation(line)
+    ]
+    assert not strays, "\n".join(strays)
 
 
 def test_public_names_come_before_private_helpers():

@@ -1,3 +1,6 @@
+import hashlib
+import importlib.metadata
+import pathlib
 import subprocess
 import sys
 
@@ -15,11 +18,10 @@ def test_every_public_name_can_be_loaded():
     for name in lqgap.__all__:
         assert getattr(lqgap, name) is not None
     assert set(dir(lqgap)) >= {"LQG", "solve"}
-    assert set(lqgap._LAZY) < set(lqgap.__all__)
 
 
 def test_an_unknown_name_raises_as_in_any_module():
-    with pytest.raises(AttributeError, match="no attribute 'sovle'"):
+    with pytest.raises(AttributeError, match="attribute sovle"):
         _ = lqgap.sovle
 
 
@@ -40,3 +42,29 @@ def test_precision_is_off_until_it_is_switched_on():
 
 def test_tests_run_in_double_precision():
     assert jax.config.read("jax_enable_x64")
+
+
+def test_types_are_offered_to_the_users_of_the_package():
+    assert (pathlib.Path(lqgap.__file__).parent / "py.typed").exists()
+
+
+def test_what_is_bundled_is_what_was_released_and_its_licence_is_named():
+    folder = pathlib.Path(lqgap.__file__).parent / "report"
+    # plotly.js-basic-dist-min 4.1.1, as its package has it.
+    expected = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"
+    assert hashlib.sha256((folder / "plotly-basic.min.js").read_bytes()).hexdigest() == expected
+    metadata = importlib.metadata.metadata("lqgap")
+    assert metadata["License-Expression"] == "Apache-2.0 AND MIT"
+    assert "Plotly" in (folder / "plotly-LICENSE").read_text()
+
+
+def test_a_study_loads_no_plotting_library_no_gymnasium_and_no_solver_before_it_needs_them():
+    heavy = "{'gymnasium', 'scipy.signal', 'matplotlib', 'cvxpy'}"
+    assert run(f"import sys, lqgap.experiments.units; print({heavy} & set(sys.modules))").stdout == "set()\n"
+
+
+def test_every_name_of_interop_can_be_loaded():
+    for name in lqgap.interop.__all__:
+        assert getattr(lqgap.interop, name) is not None
+    with pytest.raises(AttributeError, match="attribute from_matlab"):
+        _ = lqgap.interop.from_matlab

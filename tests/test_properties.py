@@ -113,9 +113,11 @@ CALLS = {
     "zero_order_hold B": lambda plant, junk: systems.zero_order_hold(plant.A, junk, dt=0.1),
     "zero_order_hold dt": lambda plant, junk: systems.zero_order_hold(plant.A, plant.B, dt=junk),
     "accumulate_noise": lambda plant, junk: systems.accumulate_noise(plant.A, junk, dt=0.1),
-    "bias xhat": lambda plant, junk: lqgap.bias(lqgap.solve(plant), plant, junk, [1.0]),
-    "value_target u": lambda plant, junk: lqgap.value_target(lqgap.solve(plant), plant, [1.0, 1.0], junk),
-    "value_target optimum": lambda plant, junk: lqgap.value_target(junk, plant, [1.0, 1.0], [1.0]),
+    "bias xhat": lambda plant, junk: lqgap.systems.bias(lqgap.solve(plant), plant, junk, [1.0]),
+    "value_target u": lambda plant, junk: lqgap.systems.value_target(
+        lqgap.solve(plant), plant, [1.0, 1.0], junk
+    ),
+    "value_target optimum": lambda plant, junk: lqgap.systems.value_target(junk, plant, [1.0, 1.0], [1.0]),
     "markov_parameters": lambda plant, junk: systems.markov_parameters(plant, length=junk),
 }
 PLANT = dict(A=np.diag([0.9, 0.5]), B=np.ones((2, 1)), C=np.ones((1, 2)))

@@ -1,24 +1,72 @@
-"""What the README says a user will see, a user sees."""
+"""What the README and the pages say a user may type, works."""
 
+import ast
 import contextlib
 import io
 import pathlib
 import re
+import shlex
+import shutil
+import subprocess
+import sys
 
-README = (pathlib.Path(__file__).parent.parent / "README.md").read_text()
+import jax
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+SMALL = ROOT / "tests" / "support" / "small.toml"
+
+
+def blocks(language, text=README):
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def run(code, names):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), jax.numpy_rank_promotion("allow"):
+        exec(code, names)  # noqa: S102
+    return printed.getvalue()
 
 
 def test_the_example_prints_what_it_says():
-    [code] = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    [expected] = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
+    code, [expected] = blocks("python")[0], blocks("text")
     assert len([line for line in code.splitlines() if line.strip()]) <= 15
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(code, {})  # noqa: S102
-    assert printed.getvalue() == expected
+    assert run(code, {}) == expected
 
 
-def test_the_two_commands_exist():
-    makefile = (pathlib.Path(__file__).parent.parent / "Makefile").read_text()
-    for target in re.findall(r"^    make (\S+)", README, re.MULTILINE):
-        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
+@pytest.mark.slow
+def test_every_example_runs():
+    names = {}
+    for code in blocks("python"):
+        run(code, names)
+    assert 1 <= names["certificate"].factor < float("inf")
+
+
+@pytest.mark.slow
+def test_every_command_runs(tmp_path):
+    for line in "".join(blocks("console")).splitlines():
+        command, *words = shlex.split(line, comments=True)
+        assert command == "lqgap"
+        answer = subprocess.run(
+            [sys.executable, "-m", command, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert answer.returncode == 0, (line, answer.stderr)
+        if words[0] == "init":
+            shutil.copy(SMALL, tmp_path / words[1])  # the same commands, less to compute
+    assert list(tmp_path.glob("results/**/*.svg"))
+
+
+def test_every_block_of_the_pages_is_python_that_parses_or_is_run_above():
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        for code in blocks("python", page.read_text()):
+            ast.parse(code)
+        if page.name != "README.md":
+            assert not blocks("console", page.read_text())
+
+
+def test_every_target_of_make_that_the_pages_name_exists():
+    makefile = (ROOT / "Makefile").read_text()
+    for page in ("README.md", "CONTRIBUTING.md"):
+        for target in re.findall(r"(?:^    |`)make (\S+?)(?=`|\s)", (ROOT / page).read_text(), re.MULTILINE):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), target

@@ -82,7 +82,7 @@ def histories() -> str:
     known = LQGVTR(members, horizon=20_000).constants
     rows = []
     for tolerance in (1e-3, 1e-5):
-        length = lg.plan_memory(members, tolerance=tolerance).length
+        length = lg.evaluation.plan_memory(members, tolerance=tolerance).length
         constants = VTRConstants(
             psi=float(known.psi), beta=float(known.beta), length=length, state_bound=float(known.state_bound)
         )

@@ -42,7 +42,7 @@ def exact() -> str:
                 f"{bound.value:.6f} .. {bound.upper:.6f}",
                 f"{bound.prior[0]:.3f}",
                 f"{all_kinds.by_kind['two-point'] / bound.value:.2f}",
-                f"{all_kinds.by_kind['centre'] / bound.value:.2f}",
+                f"{all_kinds.by_kind['input-only'] / bound.value:.2f}",
                 f"{seconds:.1f} s",
             ]
         )

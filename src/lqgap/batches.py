@@ -21,8 +21,14 @@ def take(batch: Batch, rows: Any) -> Batch:
     """The row of a number, or the rows of a list, of every array of a pytree."""
     if not is_concrete((batch, rows)):
         return jax.tree.map(lambda leaf: leaf[rows], batch)
-    rows = np.asarray(rows)
-    return jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)[rows]), batch)
+    return _on_host(lambda leaf: leaf[np.asarray(rows)], batch)
+
+
+def batch_of_one(item: Batch) -> Batch:
+    """The same pytree with a leading axis of length one."""
+    if not is_concrete(item):
+        return jax.tree.map(lambda leaf: leaf[None], item)
+    return _on_host(lambda leaf: leaf[None], item)
 
 
 def join(batches: list[Batch]) -> Batch:
@@ -44,3 +50,15 @@ def map_in_chunks(function: Callable[[Batch], Answer], batch: Batch) -> Answer:
 def chunk_size(total: int) -> int:
     """1, 64 or 1024: batches are of any size, compiled programs of few."""
     return 1 if total <= 1 else 64 if total <= FEW else 1024
+
+
+def _on_host(index_fn: Callable[[Any], Any], batch: Batch) -> Batch:
+    """Index every leaf; NumPy arrays stay such, and random keys are indexed by JAX."""
+
+    def of_leaf(leaf: Any) -> Any:
+        is_key = isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+        if is_key or isinstance(leaf, np.ndarray):
+            return index_fn(leaf)
+        return jax.device_put(index_fn(np.asarray(leaf)))
+
+    return jax.tree.map(of_leaf, batch)

@@ -1,5 +1,9 @@
 """Everything lqgap raises on purpose; the command line shows each as one line and an exit code."""
 
+import difflib
+import warnings
+from collections.abc import Iterable
+
 
 class LqgapError(Exception):
     """Base of all errors that a user can cause or repair."""
@@ -41,5 +45,20 @@ class CorruptFileError(LqgapError):
     """A file is damaged, or not of the kind it should be."""
 
 
+class StorageError(LqgapError):
+    """A disk is full or fails; what was stored before is still there."""
+
+
 class LqgapWarning(UserWarning):
     """Something went on that a user should know about."""
+
+
+def warn(text: str) -> None:
+    """Tell a user something, as a warning."""
+    warnings.warn(text, LqgapWarning, stacklevel=2)
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """The end of a message on a name that there is not: the nearest that there is, or nothing."""
+    nearest = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)
+    return f"; did you mean {nearest[0]}?" if nearest else ""

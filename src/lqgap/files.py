@@ -1,53 +1,36 @@
-"""Named arrays in one file, which is read whole or not at all.
-
-A safetensors file with a kind, a text for whoever wrote it and a checksum of everything; nothing is
-unpickled. It is written beside its place and moved there, so that a reader sees the old file or the new one.
-"""
+"""Whole files in, whole files out: none that never ends is read, and none is ever seen half written."""
 
 import contextlib
-import hashlib
-import json
+import errno
 import math
 import os
+import stat
 import uuid
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import safetensors.numpy
+from lqgap.errors import InvalidArgumentError, StorageError
 
-from lqgap.errors import CorruptFileError, InvalidArgumentError
-
-
-def write_arrays(
-    path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], *, kind: str, text: str
-) -> None:
-    """Write arrays and a text; a file in that place is replaced at once."""
-    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-    metadata = {"lqgap": kind, "text": text, "checksum": _checksum(arrays, kind, text)}
-    write_bytes(path, safetensors.numpy.save(arrays, metadata))
+MAX_SIZE = 2**30  # bytes that are read at most
+FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of a disk, not of the user
 
 
-def read_arrays(path: str | os.PathLike[str], *, kind: str) -> tuple[dict[str, np.ndarray], str]:
-    """The arrays and the text of a file of this kind."""
+def read_bytes(path: str | os.PathLike[str], *, limit: int = MAX_SIZE) -> bytes:
+    """The content of a regular file; a device, a pipe or a file above the limit is refused unread."""
     path = Path(path)
     try:
-        content = path.read_bytes()
+        about = path.stat()
+        if stat.S_ISDIR(about.st_mode):
+            raise InvalidArgumentError(f"{path} cannot be read: it is a folder")
+        if not stat.S_ISREG(about.st_mode):
+            raise InvalidArgumentError(f"{path} cannot be read: it is a device or a pipe, not a file")
+        with path.open("rb") as file:
+            content = b"" if about.st_size > limit else file.read(limit + 1)
     except OSError as error:
         raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}") from None
-    try:
-        metadata = _metadata(content)
-        arrays = {name: np.array(array) for name, array in safetensors.numpy.load(content).items()}
-    except Exception as error:  # whatever a damaged file makes the reader raise
-        raise CorruptFileError(f"{path} is damaged, or no {kind} file of lqgap: {error}") from None
-    if metadata.get("lqgap") != kind:
-        found = metadata.get("lqgap", "something else")
-        raise CorruptFileError(f"{path} is no {kind} file of lqgap, but {found}")
-    text = metadata.get("text", "")
-    if metadata.get("checksum") != _checksum(arrays, kind, text):
-        raise CorruptFileError(f"{path} is damaged: its checksum does not fit what it holds")
-    return arrays, text
+    if max(about.st_size, len(content)) > limit:
+        raise InvalidArgumentError(f"{path} is larger than {limit / 2**20:g} MB, and is not read")
+    return content
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
@@ -62,10 +45,20 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
             os.fsync(file.fileno())
         beside.replace(path)
     except OSError as error:
-        raise InvalidArgumentError(f"{path} cannot be written: {error.strerror}") from None
+        kind = StorageError if error.errno in FAILURES else InvalidArgumentError
+        raise kind(f"{path} cannot be written: {error.strerror}") from None
     finally:
         with contextlib.suppress(OSError):
             beside.unlink()
+
+
+def require_folder(path: str | os.PathLike[str]) -> None:
+    """Make a folder, if it is missing; raise unless files can be put there."""
+    path = Path(path)
+    if path.is_dir() and os.access(path, os.W_OK):
+        return
+    write_bytes(path / ".lqgap", b"")
+    (path / ".lqgap").unlink()
 
 
 def finite_or_text(value: Any) -> Any:
@@ -77,19 +70,3 @@ def finite_or_text(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
-
-
-def _metadata(content: bytes) -> dict[str, str]:
-    """The texts in the header, which the reader of arrays does not hand out."""
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + size])
-    return header.get("__metadata__", {})
-
-
-def _checksum(arrays: Mapping[str, np.ndarray], kind: str, text: str) -> str:
-    digest = hashlib.sha256(f"{len(kind)} {kind} {len(text)} {text}".encode())
-    for name in sorted(arrays):
-        array = arrays[name]
-        digest.update(f"{len(name)} {name} {array.dtype} {array.shape}".encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()

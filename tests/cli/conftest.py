@@ -1,4 +1,4 @@
-"""The command line in the process of the tests: what it prints, and how it ends."""
+"""The command line in the process of the tests, and a study so small that every command runs in seconds."""
 
 import os
 import sys
@@ -6,7 +6,22 @@ import types
 
 import pytest
 
+import lqgap as lg
 from lqgap.cli.main import main
+
+TINY = """
+horizon = 4
+[plant]
+family = "unknown_sign"
+[methods]
+bank = {}
+robust = {policy = "bank", steps = 2}
+[real]
+count = 1
+plants = [{sign = -1}]
+[evaluation]
+rollouts = 16
+"""
 
 
 @pytest.fixture
@@ -25,3 +40,18 @@ def command(monkeypatch, capsys, as_users_run_it):  # noqa: ARG001
     yield run
     os.environ.clear()
     os.environ.update(before)
+
+
+@pytest.fixture
+def study(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture
+def policy(tmp_path):
+    """The file of a policy that fits the study."""
+    path = tmp_path / "bank.safetensors"
+    lg.save_policy(path, lg.policies.ModelBank(lg.plants.unknown_sign().grid(2).systems, horizon=4))
+    return path

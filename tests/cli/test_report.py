@@ -4,7 +4,7 @@ import sys
 import pytest
 from example_record import example_record
 
-from lqgap.cli.report import write_report
+from lqgap.cli.report import run_report
 from lqgap.report.page import render
 
 
@@ -14,9 +14,10 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_the_page_is_written_beside_the_record(folder):
+def test_the_page_is_written_beside_the_record(folder, capsys):
     (folder / "report.html").write_text("old")
-    assert write_report(folder, figures=False) == [folder / "report.html"]
+    run_report(folder, figures=False)
+    assert capsys.readouterr().out == f"{folder / 'report.html'}\n"
     assert (folder / "report.html").read_text() == render(example_record(num_plants=3, horizon=5))
     assert sorted(path.name for path in folder.iterdir()) == ["record.json", "report.html"]
 
@@ -35,8 +36,8 @@ def test_figures_are_written_when_asked_for(command, folder):
 
 def test_reports_need_neither_jax_nor_matplotlib(folder):
     code = (
-        "import pathlib, sys; from lqgap.cli.report import write_report; "
-        f"write_report(pathlib.Path({str(folder)!r}), figures=False); "
+        "import pathlib, sys; from lqgap.cli.report import run_report; "
+        f"run_report(pathlib.Path({str(folder)!r}), figures=False); "
         "assert not {'jax', 'matplotlib', 'plotly'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,10 +1,8 @@
-import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.evaluation.arguments import cast, read_horizon, read_precision, read_systems, rollout_keys
+from lqgap.evaluation.arguments import cast, read_horizon, read_precision, read_systems
 from lqgap.policies import FiniteHorizonLQG, Zero
 
 PLANT = lg.LQG([[0.9]], [[1.0]], [[1.0]])
@@ -42,11 +40,3 @@ def test_precisions_are_two():
     assert cast({"x": jnp.ones(2), "n": jnp.arange(2)}, read_precision("float32"))["x"].dtype == jnp.float32
     with pytest.raises(lg.InvalidArgumentError, match="float16"):
         read_precision("float16")
-
-
-def test_keys_depend_on_the_rollouts_number_alone():
-    key = jax.random.key(0)
-    noise, own = rollout_keys(key, jnp.arange(4))
-    again, _ = rollout_keys(key, jnp.asarray([2]))
-    np.testing.assert_array_equal(jax.random.key_data(noise[2]), jax.random.key_data(again[0]))
-    assert not np.any(np.all(jax.random.key_data(noise) == jax.random.key_data(own), axis=1))

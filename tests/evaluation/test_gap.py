@@ -140,7 +140,7 @@ def test_noise_is_independent_of_how_many_run_at_a_time(monkeypatch):
     plant = random_plant(0)
     policy = StationaryLQG(plant)
     whole = lg.gap(policy, plant, horizon=10, key=jax.random.key(0), num_rollouts=50)
-    monkeypatch.setattr(sys.modules["lqgap.evaluation.gap"], "PAIRS_AT_A_TIME", 16)
+    monkeypatch.setattr(sys.modules["lqgap.evaluation.monte_carlo"], "PAIRS_AT_A_TIME", 16)
     parts = lg.gap(policy, plant, horizon=10, key=jax.random.key(0), num_rollouts=50)
     np.testing.assert_allclose(parts.mean, whole.mean, rtol=1e-12)
     np.testing.assert_allclose(parts.stderr, whole.stderr, rtol=1e-9)
@@ -151,7 +151,7 @@ def test_it_goes_on_until_the_standard_error_is_small(monkeypatch):
     plant = random_plant(0)
     policy = Zero(num_inputs=2, num_outputs=2)
     first = lg.gap(policy, plant, horizon=10, key=jax.random.key(0), num_rollouts=100)
-    monkeypatch.setattr(sys.modules["lqgap.evaluation.gap"], "PAIRS_AT_A_TIME", 100)
+    monkeypatch.setattr(sys.modules["lqgap.evaluation.monte_carlo"], "PAIRS_AT_A_TIME", 100)
     estimate = lg.gap(
         policy, plant, horizon=10, key=jax.random.key(0), num_rollouts=100, target_stderr=first.stderr[0] / 3
     )

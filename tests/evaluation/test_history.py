@@ -10,7 +10,7 @@ from lqgap.systems import predictor_matrix
 
 def test_the_length_is_the_smallest_that_meets_the_tolerance():
     plant = random_plant(0)
-    plan = lg.plan_memory(plant, tolerance=1e-3)
+    plan = lg.evaluation.plan_memory(plant, tolerance=1e-3)
     optimum = lg.solve(plant)
     closed = plant.A - plant.B @ optimum.K
     belief = sum(
@@ -32,8 +32,8 @@ def test_the_length_is_the_smallest_that_meets_the_tolerance():
 
 def test_the_price_is_that_of_the_clipped_policy_and_the_worst_member_decides():
     plants = [random_plant(0), random_plant(4)]
-    plan = lg.plan_memory(lg.simulators.Finite(plants), tolerance=1e-1)
-    assert plan.length == max(lg.plan_memory(plant, tolerance=1e-1).length for plant in plants)
+    plan = lg.evaluation.plan_memory(lg.simulators.Finite(plants), tolerance=1e-1)
+    assert plan.length == max(lg.evaluation.plan_memory(plant, tolerance=1e-1).length for plant in plants)
     for plant, price in zip(plants, plan.price, strict=True):
         clipped = ClippedHistory.from_plant(plant, length=plan.length)
         np.testing.assert_allclose(
@@ -45,7 +45,7 @@ def test_the_price_is_that_of_the_clipped_policy_and_the_worst_member_decides():
 @pytest.mark.usefixtures("as_users_run_it")
 def test_what_forgets_too_slowly_is_named():
     slow = lg.LQG([[0.9999]], [[1.0]], [[1.0]], W=[[1e-9]])
-    with pytest.raises(lg.NotConvergedError, match="forgets too slowly"):
-        lg.plan_memory(slow, tolerance=1e-9)
+    with pytest.raises(lg.NotConvergedError, match="decay too slowly"):
+        lg.evaluation.plan_memory(slow, tolerance=1e-9)
     with pytest.raises(lg.InvalidArgumentError, match="expected a finite class"):
-        lg.plan_memory(lg.plants.mass_spring_damper())
+        lg.evaluation.plan_memory(lg.plants.mass_spring_damper())

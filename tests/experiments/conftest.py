@@ -7,31 +7,7 @@ import pytest
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.transfer import transfer
 
-SMALL = """
-horizon = 8
-[plant]
-family = "mass_spring_damper"
-[grid]
-points = 2
-[methods]
-nominal = {}
-linear = {}
-bank = {}
-randomized = {steps = 4}
-robust = {steps = 4}
-identify = {probe = 2}
-vtr = {runs = 2}
-oracle = {}
-[real]
-count = 2
-plants = [{stiffness = 9.0, gain = 2.0}]
-outside = [{A = [[0.9]], B = [[0.5]], C = [[1.0]]}]
-[evaluation]
-rollouts = 16
-horizons = [4, 8, 12]
-map_points = 3
-trajectories = 2
-"""
+SMALL = (pathlib.Path(__file__).parent.parent / "support" / "small.toml").read_text()
 
 
 @pytest.fixture(scope="session")

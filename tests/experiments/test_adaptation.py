@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from lqgap.experiments.adaptation import adapt, judge
+from lqgap.experiments.adaptation import adapt, policy_of
+from lqgap.experiments.plants import Plants
 from lqgap.experiments.study import Adaptive
-from lqgap.experiments.units import Workspace
+from lqgap.experiments.units import Workspace, judge
 
 pytestmark = pytest.mark.slow  # all need a run
 
@@ -23,12 +24,10 @@ def test_the_record_tells_what_lqg_vtr_did(finished):
 
 
 def test_regret_and_the_transient_bound_the_gap(small, tmp_path):
-    workspace = Workspace(*small, tmp_path, trust=False)
-    workspace.kept = list(range(4))
+    workspace = Workspace(Plants(*small, trust=False), list(range(4)), tmp_path)
     options = Adaptive(runs=200)
-    bounds = dict(zip((4, 8, 12), adapt(workspace, options)["worst"], strict=True))
-    found = judge(workspace, options)
-    worst = int(np.argmax(found["mean"]["grid"]))
-    stderr = np.hypot(found["stderr"]["grid"][worst], bounds[8]["stderr"])
-    assert found["mean"]["grid"][worst] <= bounds[8]["mean"] + 4 * stderr
-    assert bounds[8]["mean"] > 0
+    series = adapt(workspace, "vtr", options).series
+    bound = series.values[series.horizons.index(8)]
+    worst = judge(workspace, "vtr", policy_of(workspace, options), num_rollouts=200).gaps.grid_worst
+    assert worst.mean <= bound.mean + 4 * np.hypot(worst.stderr, bound.stderr)
+    assert bound.mean > 0

@@ -31,20 +31,11 @@ def test_the_smallest_worst_gap_is_recommended_and_a_reference_never_is():
     assert assembly._recommend([gaps("oracle", 0.0)]) is None
 
 
-def test_the_error_of_a_mean_is_at_most_the_mean_of_errors():
-    """Means of plants that share noise: the bound holds for any correlation."""
-    rng = np.random.default_rng(0)
-    draws = rng.normal(size=(400, 1)) * [1.0, 2.0, -1.5] + rng.normal(size=(400, 3))
-    stderr = draws.std(axis=0, ddof=1) / 20
-    together = draws.mean(axis=1).std(ddof=1) / 20
-    assert together <= assembly._mean(draws.mean(axis=0).tolist(), stderr.tolist()).stderr
-
-
 @pytest.mark.slow
 def test_the_parts_of_a_record_fit_together(finished):
     _, record = finished
     names = [method.name for method in record.methods]
-    assert names == ["nominal", "linear", "bank", "randomized", "robust", "identify", "oracle"]
+    assert names == ["nominal", "linear", "bank", "randomized", "robust", "identify", "vtr", "oracle"]
     assert [plant.is_member for plant in record.real] == [True, True, False, False]
     assert [text.split()[0] for text in record.warnings[:2]] == ["given", "outside"]
     assert all("realizability" in text for text in record.warnings[:2])
@@ -56,7 +47,7 @@ def test_the_parts_of_a_record_fit_together(finished):
     best = min(record.gaps.methods[:-1], key=lambda part: part.box_worst.mean)
     assert record.recommended == best.method
     heat = record.heat_map
-    assert len(heat.maps) == 6
+    assert len(heat.maps) == 7
     grid = np.asarray(heat.maps[2].gap)
     assert grid.shape == (3, 3)
     assert grid.max() <= record.gaps.methods[2].box_worst.mean
@@ -65,6 +56,6 @@ def test_the_parts_of_a_record_fit_together(finished):
     assert lower.method is None
     at_study = lower.values[lower.horizons.index(8)].mean
     np.testing.assert_allclose(at_study, record.bracket.lower, rtol=1e-9)
-    assert len(record.trajectories) == 2 * 7
+    assert len(record.trajectories) == 2 * 8
     assert {len(run.cost) for run in record.trajectories} == {9}
     assert [look.step for look in record.method("robust").history] == [0, 4]

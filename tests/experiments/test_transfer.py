@@ -1,4 +1,3 @@
-import json
 import os
 import shutil
 import sqlite3
@@ -10,7 +9,7 @@ import pytest
 
 import lqgap as lg
 from lqgap.experiments.record import Record
-from lqgap.experiments.transfer import load_record, transfer, versions
+from lqgap.experiments.transfer import load_record, transfer
 
 pytestmark = pytest.mark.slow  # all need a run
 
@@ -134,10 +133,3 @@ def test_damage_of_a_run_is_an_error_and_nothing_is_deleted(small, finished, tmp
         transfer(*small, copy)
     assert path.read_bytes() == damaged
     assert set(before) <= set(os.listdir(copy))
-
-
-def test_versions_name_what_results_depend_on():
-    found = versions()
-    assert found["lqgap"] == lg.__version__
-    assert {"jax", "numpy", "python"} <= found.keys()
-    json.dumps(found)

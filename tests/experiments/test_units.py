@@ -7,34 +7,34 @@ from hypothesis import strategies as st
 import lqgap as lg
 from lqgap.experiments import units
 from lqgap.experiments.parsing import parse_study
+from lqgap.experiments.plants import Plants
+from lqgap.experiments.record import Estimate
+from lqgap.experiments.results import Theory
 
 
-def workspace_of(tmp_path, plant, more=""):
+def plants_of(tmp_path, plant, more=""):
     study, source = parse_study(f"horizon = 5\n[plant]\n{plant}\n{more}", name="study.toml", folder=tmp_path)
-    return units.Workspace(study, source, tmp_path, trust=False)
+    return Plants(study, source, trust=False)
 
 
 @pytest.mark.slow
 def test_members_without_an_optimum_are_removed_and_unstable_ones_are_kept(tmp_path):
     """B = 0 with a marginal mode cannot be stabilised; B = 1 can."""
     plant = 'A = [[1.0]]\nB = [["push"]]\nC = [[1.0]]\nparameters = {push = {choices = [0.0, 1.0]}}'
-    workspace = workspace_of(tmp_path, plant)
-    found = units.audit(workspace)
-    assert found["kept"] == [1]
-    assert found["audit"]["num_kept"] == 1
-    assert "removed 1 of 2 members" in found["audit"]["actions"][0]
-    assert "push = 0" in found["audit"]["actions"][0]
-    assert "kept 1 members that are not stable" in found["audit"]["actions"][1]
-    with pytest.raises(lg.InvalidArgumentError, match="not audited"):
-        _ = workspace.members
-    workspace.kept = found["kept"]
-    assert len(workspace.members) == 1
+    plants = plants_of(tmp_path, plant)
+    found = units.audit(plants)
+    assert found.kept == [1]
+    assert found.audit.num_kept == 1
+    assert "removed 1 of 2 members" in found.audit.actions[0]
+    assert "push = 0" in found.audit.actions[0]
+    assert "kept 1 members that are not stable" in found.audit.actions[1]
+    assert len(units.Workspace(plants, found.kept, tmp_path).members) == 1
 
 
 def test_a_class_without_any_optimum_is_an_error(tmp_path):
     plant = 'A = [["a"]]\nB = [[0.0]]\nC = [[1.0]]\nparameters = {a = [1.0, 2.0]}'
     with pytest.raises(lg.NotConvergedError, match="no member of the class has an optimum"):
-        units.audit(workspace_of(tmp_path, plant))
+        units.audit(plants_of(tmp_path, plant))
 
 
 def test_corners_are_extreme_members_and_few():
@@ -48,14 +48,24 @@ def test_corners_are_extreme_members_and_few():
 
 @pytest.mark.slow
 def test_gaps_are_split_by_where_plants_come_from(tmp_path, small):
-    workspace = units.Workspace(*small, tmp_path, trust=False)
-    workspace.kept = units.audit(workspace)["kept"]
+    plants = Plants(*small, trust=False)
+    workspace = units.Workspace(plants, units.audit(plants).kept, tmp_path)
     total = 4 + 9 + 4
     assert len(workspace.judged.A) == total
-    parts = workspace.split(np.arange(float(total)))
-    assert parts["grid"] == [0, 1, 2, 3]
-    assert parts["real"] == [13, 14, 15, 16]
-    assert len(parts["map"]) == 9
+    of_class, of_map, of_real = workspace.split(np.arange(float(total)))
+    assert of_class == [0, 1, 2, 3]
+    assert of_real == [13, 14, 15, 16]
+    assert len(of_map) == 9
+
+
+def test_the_error_of_a_mean_is_at_most_the_mean_of_errors():
+    """Means of plants that share noise: the bound holds for any correlation."""
+    rng = np.random.default_rng(0)
+    draws = rng.normal(size=(400, 1)) * [1.0, 2.0, -1.5] + rng.normal(size=(400, 3))
+    stderr = draws.std(axis=0, ddof=1) / 20
+    together = draws.mean(axis=1).std(ddof=1) / 20
+    estimates = [Estimate(mean=m, stderr=s) for m, s in zip(draws.mean(axis=0), stderr, strict=True)]
+    assert together <= units._mean(estimates).stderr
 
 
 UNSTABLE = 'A = [[1.1]]\nB = [["push"]]\nC = [[1.0]]\nparameters = {push = [1.0, 2.0]}'
@@ -63,21 +73,19 @@ UNSTABLE = 'A = [[1.1]]\nB = [["push"]]\nC = [[1.0]]\nparameters = {push = [1.0,
 
 @pytest.mark.slow
 def test_bounds_of_a_class_that_is_not_stable_are_vacuous(tmp_path):
-    workspace = workspace_of(tmp_path, UNSTABLE, "[grid]\npoints = 2")
-    workspace.kept = [0, 1]
-    sheet = units.theory_bounds(workspace)["sheet"]
-    assert all(sheet["vacuous"].values())
-    assert "assumptions fail" in [row["name"] for row in sheet["rows"]]
+    workspace = units.Workspace(plants_of(tmp_path, UNSTABLE, "[grid]\npoints = 2"), [0, 1], tmp_path)
+    sheet = units.theory_bounds(workspace).sheet
+    assert all(sheet.vacuous.values())
+    assert "assumptions fail" in [row.name for row in sheet.rows]
 
 
 def test_where_there_are_no_bounds_it_says_why(tmp_path, monkeypatch):
     def fail(*_, **__):
         raise lg.NotConvergedError("reason")
 
-    monkeypatch.setattr(stages, "bounds", fail)
-    workspace = workspace_of(tmp_path, UNSTABLE, "[grid]\npoints = 2")
-    workspace.kept = [0, 1]
-    assert units.theory_bounds(workspace) == {"missing": "reason"}
+    monkeypatch.setattr(units, "bounds", fail)
+    workspace = units.Workspace(plants_of(tmp_path, UNSTABLE, "[grid]\npoints = 2"), [0, 1], tmp_path)
+    assert units.theory_bounds(workspace) == Theory(missing="reason")
 
 
 NASTY = st.sampled_from([0, 1, -1, 0.9, 1.1, 1e-300, 1e12, 1e300, "nan", "inf", '"drift"', '"-drift"', "[1]"])
@@ -93,9 +101,8 @@ def test_a_fuzzed_plant_is_audited_or_refused(tmp_path_factory, matrices, low, h
     plant.append(f"parameters = {{drift = [{low}, {high}]}}")
     message = ""
     try:
-        workspace = workspace_of(folder, "\n".join(plant), "[grid]\npoints = 2")
-        workspace.kept = units.audit(workspace)["kept"]
-        units.optimum(workspace)
+        plants = plants_of(folder, "\n".join(plant), "[grid]\npoints = 2")
+        units.optimum(units.Workspace(plants, units.audit(plants).kept, folder))
     except lg.LqgapError as error:
         message = str(error)
     assert "\n" not in message

@@ -12,7 +12,6 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.identification import fit as fit_module
 from lqgap.identification.fit import fit_parameters
 from lqgap.simulators import ParameterBox
-from lqgap.simulators.building import branches
 
 THETA = [1.7, 2.4]
 
@@ -45,7 +44,7 @@ def test_no_member_nearby_is_more_likely():
 def test_evidence_has_the_slope_of_the_likelihood_and_its_mean_curvature():
     y, u = record(FAMILY.system(THETA), steps=4000, seed=0)
     y[5], y, u = np.nan, jnp.asarray(y), jnp.asarray(u)
-    branch = branches(FAMILY)[0]
+    branch = FAMILY.branches[0]
 
     def at(theta):
         return fit_module._evidence(branch, np.asarray(theta), y, u)

@@ -5,14 +5,14 @@ from random_systems import random_plant
 import lqgap
 from lqgap.interop import ensemble as module
 from lqgap.interop.ensemble import Ensemble
-from lqgap.interop.members import as_plants, read_members
+from lqgap.interop.members import as_plants, read_family
 from lqgap.policies import LinearDynamic
 
 ALL = np.ones(3, dtype=bool)
 
 
 def make(plant, *, count=3, horizon=5, limits=(-np.inf, np.inf), seed=0):
-    members = read_members(plant)
+    members = read_family(plant)
     ensemble = Ensemble(members, as_plants(members.examples()), count=count, horizon=horizon, limits=limits)
     for index in range(count):
         ensemble.seed(index, np.random.default_rng(seed + index))

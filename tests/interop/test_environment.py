@@ -12,7 +12,6 @@ from springs import FAMILY, grid
 
 import lqgap
 from lqgap.interop import LQGEnv
-from lqgap.interop.environment import register
 from lqgap.policies import Controller, StationaryLQG
 
 # Gymnasium would like bounded observations; with Gaussian noise there are none.
@@ -108,7 +107,7 @@ def test_a_new_member_is_drawn_for_each_episode():
     assert {env.reset()[1]["member"] for _ in range(40)} == {0, 1, 2, 3}
 
 
-def test_options_pin_the_member_of_one_episode():
+def test_options_fix_the_member_of_one_episode():
     env = LQGEnv(grid(2), limits=(-9, 9))
     _, info = env.reset(seed=0, options={"member": 2})
     assert info == {"member": 2, "parameters": {"stiffness": 4.0, "gain": 1.0}}
@@ -121,7 +120,7 @@ def test_options_pin_the_member_of_one_episode():
         family.reset(options={"member": 2})
 
 
-def test_a_pinned_member_in_a_family_and_in_a_class_is_the_same_plant():
+def test_a_fixed_member_in_a_family_and_in_a_class_is_the_same_plant():
     values = {"stiffness": 4.0, "gain": 1.0}
     envs = [LQGEnv(family, limits=(-9, 9)) for family in (FAMILY, grid(2))]
     played = [play(env, seed=1, options={"parameters": values})[0] for env in envs]
@@ -207,7 +206,6 @@ def test_wrong_arguments_are_refused(arguments, message):
 
 
 def test_gymnasium_makes_it_by_its_id():
-    register()  # a second time changes nothing
     env = gymnasium.make("lqgap/LQG-v0", family=grid(2), horizon=1, limits=(-1, 1))
     assert isinstance(env.unwrapped, LQGEnv)
     env.reset(seed=0)
@@ -218,7 +216,7 @@ def test_gymnasium_makes_it_by_its_id():
 def test_gymnasium_can_import_it_by_itself_and_take_a_family_by_name():
     code = (
         "import gymnasium\n"
-        "env = gymnasium.make('lqgap.interop:lqgap/LQG-v0', family='double_integrator', limits=(-1, 1))\n"
+        "env = gymnasium.make('lqgap.interop.environment:lqgap/LQG-v0', family='double_integrator', limits=(-1, 1))\n"
         "print(env.reset(seed=0)[0].shape)"
     )
     environment = os.environ | {"JAX_ENABLE_X64": "1"}

@@ -88,7 +88,7 @@ def test_seeds_can_be_listed_and_continue():
         first.reset(seed=[1, 2, 3])
 
 
-def test_members_are_pinned_for_all_or_one_by_one():
+def test_members_are_fixed_for_all_or_one_by_one():
     envs = LQGVectorEnv(grid(2), num_envs=3, **SETTING)
     _, info = envs.reset(seed=0, options={"member": 2})
     np.testing.assert_array_equal(info["member"], [2, 2, 2])

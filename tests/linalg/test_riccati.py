@@ -1,9 +1,8 @@
-from decimal import importlib
+import importlib
+from decimal import Decimal, localcontext
 
-import Decimal
 import jax
 import jax.numpy as jnp
-import localcontext
 import numpy as np
 import pytest
 import scipy.linalg

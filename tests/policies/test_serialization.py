@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.files import read_arrays, write_arrays
+from lqgap.archives import read_arrays, write_arrays
 from lqgap.policies import AbstractPolicy, Mixture, serialization
 from lqgap.policies.policy import AbstractLinearPolicy
 

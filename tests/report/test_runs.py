@@ -4,7 +4,7 @@ import pytest
 from example_record import example_record
 
 from lqgap.report.figure import Rule
-from lqgap.report.runs import adaptation_figures, describe_plant, training_curves, trajectory_figures
+from lqgap.report.runs import adaptation_figures, describe_plant, trajectory_figures
 
 
 def test_the_cost_of_all_methods_is_accumulated():
@@ -42,21 +42,6 @@ def test_a_plant_outside_of_the_family_is_called_so():
     runs = [run.model_copy(update={"plant": "worn spring"}) for run in record.trajectories]
     assert "outside of the family" in trajectory_figures(record, runs)[0].caption
     assert describe_plant(record.real[-1]) == "worn spring"
-
-
-def test_steps_of_training_go_on_through_the_stages():
-    record = example_record()
-    worst, mean = training_curves(record).panels
-    steps = list(worst.marks[0].x)
-    assert steps == sorted(steps)
-    assert steps[-1] > max(look.step for look in record.method("robust").history)
-    assert [mark.label for mark in mean.marks] == ["Robust training", "Randomised training"]
-
-
-def test_without_training_there_are_no_curves():
-    record = example_record()
-    methods = [method.model_copy(update={"history": []}) for method in record.methods]
-    assert training_curves(record.model_copy(update={"methods": methods})) is None
 
 
 def test_adaptation_shows_regret_models_and_switches():

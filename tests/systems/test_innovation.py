@@ -5,7 +5,7 @@ import pytest
 import scipy
 from random_systems import random_definite
 
-from lqgap.systems.innovation import fill_lost
+from lqgap.systems.innovation import complete, correct_by_gain, fill_lost, filter_step, innovation_law
 
 
 @pytest.mark.parametrize("lost", [(), (0,), (2,), (0, 2), (0, 1, 2)])
@@ -62,3 +62,20 @@ def test_many_outputs_are_solved_as_few_are(seed):
 def test_single_precision_stays_single():
     filled, log_density = fill_lost(jnp.asarray([1.0, jnp.nan], jnp.float32), jnp.eye(2, dtype=jnp.float32))
     assert filled.dtype == log_density.dtype == jnp.float32
+
+
+@pytest.mark.parametrize("lost", [(), (1,), (0, 1, 2)])
+def test_a_filter_step_predicts_and_corrects_whether_or_not_the_law_was_prepared(seed, lost):
+    rng = np.random.default_rng(seed)
+    A, B, C, L = (jnp.asarray(rng.normal(size=shape)) for shape in ((4, 4), (4, 2), (3, 4), (4, 3)))
+    S, xhat, u = jnp.asarray(random_definite(rng, 3)), jnp.asarray(rng.normal(size=4)), jnp.ones(2)
+    y = jnp.asarray(np.where(np.isin(range(3), lost), np.nan, rng.normal(size=3)))
+    predicted = A @ xhat + B @ u
+    filled, log_density = fill_lost(y - C @ predicted, S)
+    found = filter_step(A, B, C, L, S, xhat, u, y)
+    np.testing.assert_allclose(found.xhat, predicted + L @ filled, rtol=1e-12)
+    np.testing.assert_allclose(found.log_density, log_density, rtol=1e-12)
+    np.testing.assert_allclose(complete(y, C @ predicted, S), C @ predicted + found.innovation, rtol=1e-12)
+    prepared = correct_by_gain(C, L, innovation_law(S), predicted, y)
+    for ours, theirs in zip(jax.tree.leaves(prepared), jax.tree.leaves(found), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10)

@@ -15,6 +15,7 @@ from lqgap.errors import (
 )
 from lqgap.linalg import spectral_radius
 from lqgap.systems import closed_loop_matrix, filter_matrix, predictor_matrix
+from lqgap.systems.optimum import belief_covariance
 
 
 def test_golden_optimum(golden, golden_plant):
@@ -157,7 +158,7 @@ def test_a_batch_is_solved_by_vmap_and_checked_afterwards():
     plants = [random_plant(seed) for seed in range(4)]
     batch = lqgap.stack(plants)
     optima = jax.vmap(lqgap.solve)(batch)
-    lqgap.require_converged(optima, batch)
+    lqgap.systems.require_converged(optima, batch)
     np.testing.assert_allclose(optima.J, [lqgap.solve(plant).J for plant in plants], rtol=1e-10)
     with pytest.raises(InvalidSystemError, match=r"plant is a batch of LQGs .* jax\.vmap"):
         lqgap.solve(batch)
@@ -170,7 +171,7 @@ def test_a_hopeless_member_of_a_batch_is_marked_and_named():
     optima = jax.vmap(lqgap.solve)(batch)
     np.testing.assert_array_equal(optima.converged, [True, False])
     with pytest.raises(NotStabilizableError, match=r"plant 1 of the batch.* 1\.1 of A"):
-        lqgap.require_converged(optima, batch)
+        lqgap.systems.require_converged(optima, batch)
 
 
 UNSTABLE, MARGINAL = np.diag([0.5, 1.1]), np.diag([0.5, 1.0])
@@ -218,12 +219,12 @@ def test_values_unknown_under_tracing_are_checked_afterwards():
     optima = jax.vmap(lqgap.solve)(batch)
     np.testing.assert_array_equal(optima.converged, [True, False])
     with pytest.raises(InvalidSystemError, match=r"Q is not positive semidefinite.*plant 1 of the batch"):
-        lqgap.require_converged(optima, batch)
+        lqgap.systems.require_converged(optima, batch)
     lost = jax.vmap(lambda a: lqgap.LQG([[a]], [[1.0]], [[1.0]]))(jnp.asarray([0.5, jnp.nan]))
     with pytest.raises(InvalidSystemError, match=r"A has entries that are NaN.*plant 1 of the batch"):
-        lqgap.require_converged(jax.vmap(lqgap.solve)(lost), lost)
+        lqgap.systems.require_converged(jax.vmap(lqgap.solve)(lost), lost)
     with pytest.raises(InvalidArgumentError, match="under jit"):
-        jax.jit(lambda plant: lqgap.require_converged(lqgap.solve(plant), plant))(random_plant(0))
+        jax.jit(lambda plant: lqgap.systems.require_converged(lqgap.solve(plant), plant))(random_plant(0))
 
 
 def test_units_do_not_decide_whether_a_plant_is_solved():
@@ -238,9 +239,16 @@ def test_units_do_not_decide_whether_a_plant_is_solved():
     assert lqgap.solve(precise).residual < 1e-12
 
 
+def test_the_covariance_of_the_belief_solves_its_equation(seed):
+    plant = random_plant(seed)
+    optimum = lqgap.solve(plant)
+    X, Acl = belief_covariance(optimum, plant), closed_loop_matrix(optimum, plant)
+    np.testing.assert_allclose(X, Acl @ X @ Acl.T + optimum.L @ optimum.S @ optimum.L.T, rtol=1e-10)
+
+
 def test_the_optimum_of_another_plant_is_refused():
     with pytest.raises(InvalidArgumentError, match="optimum of another plant"):
-        lqgap.bias(lqgap.solve(random_plant(0, states=4)), random_plant(0), np.ones(3), np.ones(2))
+        lqgap.systems.bias(lqgap.solve(random_plant(0, states=4)), random_plant(0), np.ones(3), np.ones(2))
 
 
 @pytest.mark.timeout(120)

@@ -37,7 +37,7 @@ def gaussian_nodes(m, S, *, degree):
 def test_the_bellman_equation_holds_at_the_optimal_input(scene):
     plant, optimum, xhat, y, _ = scene
     best = bellman_backup(optimum, plant, xhat, y, -optimum.K @ xhat)
-    np.testing.assert_allclose(best, optimum.J + lqgap.bias(optimum, plant, xhat, y), rtol=1e-10)
+    np.testing.assert_allclose(best, optimum.J + lqgap.systems.bias(optimum, plant, xhat, y), rtol=1e-10)
 
 
 def test_every_other_input_costs_the_square_of_its_distance(scene):
@@ -54,7 +54,9 @@ def test_the_backup_is_the_expected_bias_of_the_next_step(scene):
     predicted = plant.A @ xhat + plant.B @ u
     expected = quadratic(y, plant.Q) + quadratic(u, plant.R)
     for e, weight in zip(*gaussian_nodes(jnp.zeros(2), optimum.S, degree=3), strict=True):
-        expected += weight * lqgap.bias(optimum, plant, predicted + optimum.L @ e, plant.C @ predicted + e)
+        expected += weight * lqgap.systems.bias(
+            optimum, plant, predicted + optimum.L @ e, plant.C @ predicted + e
+        )
     np.testing.assert_allclose(bellman_backup(optimum, plant, xhat, y, u), expected, rtol=1e-10)
 
 
@@ -69,8 +71,8 @@ def test_the_target_is_the_bias_of_the_next_belief(scene):
     plant, optimum, xhat, y, u = scene
     predicted = plant.A @ xhat + plant.B @ u
     following = predicted + optimum.L @ (y - plant.C @ predicted)
-    target = lqgap.value_target(optimum, plant, xhat, u)
-    np.testing.assert_allclose(target(y), lqgap.bias(optimum, plant, following, y), rtol=1e-10)
+    target = lqgap.systems.value_target(optimum, plant, xhat, u)
+    np.testing.assert_allclose(target(y), lqgap.systems.bias(optimum, plant, following, y), rtol=1e-10)
 
 
 def test_the_target_does_not_need_l_only_f(scene):
@@ -78,7 +80,7 @@ def test_the_target_does_not_need_l_only_f(scene):
     plant, o, xhat, _, u = scene
     Phat = o.P - o.P @ plant.B @ jnp.linalg.solve(o.M, plant.B.T @ o.P)
     sigma = predictor_matrix(o, plant) @ (plant.A @ xhat + plant.B @ u)
-    target = lqgap.value_target(o, plant, xhat, u)
+    target = lqgap.systems.value_target(o, plant, xhat, u)
     np.testing.assert_allclose(target.Phi, o.F.T @ Phat @ o.F + plant.Q, rtol=1e-9)
     np.testing.assert_allclose(target.linear, 2 * o.F.T @ Phat @ sigma, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(target.constant, quadratic(sigma, Phat), rtol=1e-8)
@@ -88,7 +90,7 @@ def test_mean_variance_and_cumulant_are_those_of_the_gaussian_law(scene):
     plant, optimum, xhat, _, u = scene
     other = random_plant(77)
     m, S = other.C @ (other.A @ xhat + other.B @ u), lqgap.solve(other).S
-    target = lqgap.value_target(optimum, plant, xhat, u)
+    target = lqgap.systems.value_target(optimum, plant, xhat, u)
     points, weights = gaussian_nodes(m, S, degree=4)
     moments = [weights @ np.asarray(jax.vmap(target)(points)) ** k for k in (1, 2)]
     np.testing.assert_allclose(target.mean(m, S), moments[0], rtol=1e-10)
@@ -119,7 +121,7 @@ def test_golden_targets(golden, golden_plant):
     for case in golden["f_values"]:
         theta, acting = roles[case["case"]]
         plant, optimum, t = plants[theta], optima[theta], case["t"]
-        target = lqgap.value_target(
+        target = lqgap.systems.value_target(
             optima[acting], plants[acting], jnp.asarray(case["x_tilde"]), jnp.asarray(case["u"])
         )
 
@@ -142,7 +144,7 @@ def test_the_error_of_clipping_is_known_exactly(seed):
     y, u = random_record(seed, plant)
     full = steady_beliefs(optimum, plant, y, u)
     clipped = clipped_beliefs(optimum, plant, y, u, length=length)
-    target = lqgap.value_target(acting_optimum, acting, jnp.ones(3), jnp.asarray(u[t]))
+    target = lqgap.systems.value_target(acting_optimum, acting, jnp.ones(3), jnp.asarray(u[t]))
     m = plant.C @ (plant.A @ clipped[t] + plant.B @ u[t])
     a = (
         plant.C

@@ -14,6 +14,7 @@ from lqgap.systems import (
     predictor_matrix,
     steady_beliefs,
 )
+from lqgap.systems.window import MAX_LENGTH, clipping_error, clipping_errors
 
 
 def clipped_sum(optimum, plant, y, u, t, length):
@@ -100,3 +101,21 @@ def test_a_lost_observation_is_predicted_over(seed):
     np.testing.assert_allclose(
         clipped_beliefs(optimum, plant, y, u, length=20), steady_beliefs(optimum, plant, y, u), atol=1e-10
     )
+
+
+def test_a_window_leaves_out_what_the_belief_before_it_knew(seed):
+    plant, length = random_plant(seed), 4
+    optimum = lqgap.solve(plant)
+    y, u = random_record(seed, plant, steps=30)
+    full = np.asarray(steady_beliefs(optimum, plant, y, u))
+    clipped = np.asarray(clipped_beliefs(optimum, plant, y, u, length=length))
+    left_out = np.asarray(plant.C @ plant.A) @ (full[-1] - clipped[-1])
+    error = np.asarray(clipping_error(optimum, plant, length=length))
+    np.testing.assert_allclose(
+        np.linalg.norm(error @ full[-1 - length]),
+        np.sqrt(left_out @ np.linalg.solve(optimum.S, left_out)),
+        rtol=1e-8,
+    )
+    sizes = clipping_errors(optimum, plant, jnp.linalg.norm)
+    assert sizes.shape == (MAX_LENGTH,)
+    np.testing.assert_allclose(sizes[length - 1], np.linalg.norm(error), rtol=1e-10)

@@ -47,7 +47,7 @@ def test_e14_targets_are_sub_exponential_and_not_sub_gaussian(seed):
     """A sub-Gaussian variable has a finite cumulant at every scale; that of a target ends."""
     plant = random_plant(seed)
     o = lqgap.solve(plant)
-    target = lqgap.value_target(o, plant, np.ones(3), np.ones(2))
+    target = lqgap.systems.value_target(o, plant, np.ones(3), np.ones(2))
     m = plant.C @ (plant.A @ np.ones(3) + plant.B @ np.ones(2))
     edge = 0.5 / max(np.linalg.eigvals(np.asarray(target.Phi @ o.S)).real)
     assert jnp.isfinite(target.cumulant(jnp.asarray(0.99 * edge), m, o.S))

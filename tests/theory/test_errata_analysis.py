@@ -155,7 +155,7 @@ def test_e27_filters_and_innovations_change_faster_than_printed(which):
 def test_e27_the_difference_of_targets_has_a_cross_term(seed):
     acted_on, one, other = (random_plant(seed + shift) for shift in (0, 30, 60))
     o, rng = lqgap.solve(acted_on), np.random.default_rng(seed)
-    target = lqgap.value_target(o, acted_on, rng.normal(size=3), rng.normal(size=2))
+    target = lqgap.systems.value_target(o, acted_on, rng.normal(size=3), rng.normal(size=2))
     window = rng.normal(size=3 * 4 + 2)
     (m, S), (m_bar, S_bar) = (
         (arx_matrix(solved, plant, length=3) @ window, solved.S)

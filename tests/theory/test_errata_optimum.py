@@ -119,6 +119,6 @@ def test_e10_the_cost_above_average_is_the_bias_before_less_the_bias_after(seed)
     xhat, y = rng.normal(size=3), rng.normal(size=2)
     u = -o.K @ xhat
     cost = y @ plant.Q @ y + u @ plant.R @ u
-    before, after = lqgap.bias(o, plant, xhat, y), bellman_backup(o, plant, xhat, y, u) - cost
+    before, after = lqgap.systems.bias(o, plant, xhat, y), bellman_backup(o, plant, xhat, y, u) - cost
     np.testing.assert_allclose(cost - o.J, before - after, rtol=1e-9)
     assert abs((cost - o.J) - (after - before)) > 1e-3

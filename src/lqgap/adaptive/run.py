@@ -1,13 +1,8 @@
 """An adaptive algorithm on a plant, step by step, with an account of what it did.
 
-With the plant's own optimum (J, K, M, P), its exact filter xhat and the biases j_t of `real`, the regret of
-steps 0..t is, in the mean and for every policy,
-
-    sum_{s<=t} (c_s - J) = j_0 + sum_{s<=t} ||u_s + K xhat_{s|s}||^2_M + sum_{s=1}^{t+1} (j_s - J)
-                           - mu'P mu - j_{t+1} ,        mu = xhat_{t+1|t} .
-
-Steps run in compiled blocks, whose full account is thinned before the next: memory does not grow with the
-horizon, except for the trace.
+The plant runs in innovations form, and regret is taken by the identity of `evaluation.regret`, which holds in
+expectation for every policy. Steps run in compiled blocks, whose full account is thinned before the next:
+memory does not grow with the horizon, except for the trace.
 """
 
 import time
@@ -21,15 +16,17 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from lqgap.adaptive.trace import Account, Event, Step, Trace
-from lqgap.adaptive.truth import RealPlant, read_plants, read_truth
+from lqgap.adaptive.truth import read_plants, read_truth
 from lqgap.adaptive.vtr.algorithm import LQGVTR
 from lqgap.adaptive.vtr.state import VTRMemory
 from lqgap.arguments import read_count, read_keys
+from lqgap.batches import batch_of_one, join, take
 from lqgap.errors import InvalidArgumentError, RefutedClassError
 from lqgap.evaluation.noise import standard_normal
+from lqgap.evaluation.regret import StationaryReference
 from lqgap.linalg import quadratic
 from lqgap.progress import track
-from lqgap.systems import LQG
+from lqgap.systems import LQG, steady_predict
 
 BLOCK = 512  # steps that run at a time; the noise depends on it
 
@@ -128,7 +125,7 @@ def _select(algorithm: LQGVTR, states: State, account: Account) -> State:
     """Model selection by a set that looks at the record as a whole, run by run."""
     selected = []
     for number in range(len(states.excess)):
-        state = jax.tree.map(lambda leaf, number=number: leaf[number], states)
+        state = take(states, number)
         try:
             memory = algorithm.select(state.memory, state.u_last)
             selected.append(eqx.tree_at(lambda s: s.memory, state, memory))
@@ -136,19 +133,19 @@ def _select(algorithm: LQGVTR, states: State, account: Account) -> State:
             step = int(state.memory.time)
             account.events[number].append(Event(step, "selection", f"{error}; all members are kept"))
             selected.append(state)
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *selected)
+    return join([batch_of_one(state) for state in selected])
 
 
 @eqx.filter_jit
-def _start(algorithm: LQGVTR, plants: RealPlant, keys: Array, is_alone: bool) -> State:
-    def of_run(plant: RealPlant, key: Array) -> State:
+def _start(algorithm: LQGVTR, plants: StationaryReference, keys: Array, is_alone: bool) -> State:
+    def of_run(real: StationaryReference, key: Array) -> State:
         # Side by side both branches of a condition are computed: waiting would save nothing.
         memory = algorithm.init(key, buffer_size=None if is_alone else 0)
         zero = jnp.asarray(0.0)
         return State(
             memory=memory,
-            predicted=jnp.zeros_like(plant.system.A[0]),
-            u_last=jnp.zeros_like(plant.system.B[0]),
+            predicted=jnp.zeros_like(real.plant.A[0]),
+            u_last=jnp.zeros_like(real.plant.B[0]),
             excess=zero,
             excess_cost=zero,
             transient=zero,
@@ -164,7 +161,7 @@ def _start(algorithm: LQGVTR, plants: RealPlant, keys: Array, is_alone: bool) ->
 @eqx.filter_jit
 def _block(
     algorithm: LQGVTR,
-    plants: RealPlant,
+    plants: StationaryReference,
     shares: Array | None,
     keys: Array,
     states: State,
@@ -172,20 +169,21 @@ def _block(
     is_alone: bool,
     length: int,
 ) -> tuple[State, Step]:
-    def of_run(plant: RealPlant, share: Array | None, key: Array, state: State) -> tuple[State, Step]:
-        shape = (length, plant.system.num_outputs)
+    def of_run(
+        real: StationaryReference, share: Array | None, key: Array, state: State
+    ) -> tuple[State, Step]:
+        shape = (length, real.plant.num_outputs)
         normals = standard_normal(jax.random.fold_in(key, first), shape, jnp.float64)
 
         def step(state: State, normal: Array, *, skip_flush: bool = False) -> tuple[State, Step]:
-            return _step(algorithm, plant, share, state, normal, skip_flush=skip_flush)
+            return _step(algorithm, real, share, state, normal, skip_flush=skip_flush)
 
         if not is_alone:
             return jax.lax.scan(step, state, normals)
         return _scan_lazily(step, lambda state: algorithm.may_switch(state.memory), state, normals)
 
     if is_alone:
-        one = jax.tree.map(lambda leaf: leaf[0], (plants, shares, keys, states))
-        return jax.tree.map(lambda leaf: leaf[None], of_run(*one))
+        return batch_of_one(of_run(*take((plants, shares, keys, states), 0)))
     if algorithm.refinement is not None:
         return jax.lax.map(lambda run: of_run(*run), (plants, shares, keys, states))
     return jax.vmap(of_run, in_axes=(0, None if shares is None else 0, 0, 0))(plants, shares, keys, states)
@@ -246,29 +244,25 @@ def _with_sums(state: State, sums: tuple[Any, Any]) -> State:
 
 def _step(
     algorithm: LQGVTR,
-    plant: RealPlant,
+    real: StationaryReference,
     share: Array | None,
     state: State,
     normal: Array,
     *,
     skip_flush: bool,
 ) -> tuple[State, Step]:
-    system, optimum = plant.system, plant.optimum
-    now = jnp.minimum(state.memory.time, len(plant.biases) - 1)
-    after = jnp.minimum(now + 1, len(plant.biases) - 1)
-    innovation = plant.S_root[now] @ normal
-    y = system.C @ state.predicted + innovation
-    xhat = state.predicted + plant.L[now] @ innovation
-    memory, u, info = algorithm.step(state.memory, y, state.u_last, skip_flush=skip_flush)
-    predicted = system.A @ xhat + system.B @ u
-    excess = state.excess + quadratic(u + optimum.K @ xhat, optimum.M)
-    cost = quadratic(y, system.Q) + quadratic(u, system.R)
-    transient = state.transient + plant.biases[after] - optimum.J
+    optimum, now = real.optimum, state.memory.time
+    seen = real.emit(now, state.predicted, normal)
+    memory, u, info = algorithm.step(state.memory, seen.y, state.u_last, skip_flush=skip_flush)
+    predicted = steady_predict(real.plant, seen.xhat, u)
+    excess = state.excess + quadratic(u + optimum.K @ seen.xhat, optimum.M)
+    cost = quadratic(seen.y, real.plant.Q) + quadratic(u, real.plant.R)
+    transient = state.transient + real.drift(now)
     is_inside = state.is_inside
     if share is not None and not skip_flush:
         is_inside = jax.lax.cond(
             info.is_switch, lambda: algorithm.covers(memory, share), lambda: state.is_inside
         )
     state = State(memory, predicted, u, excess, state.excess_cost + cost - optimum.J, transient, is_inside)
-    regret = plant.biases[0] + excess + transient - quadratic(predicted, optimum.P) - plant.biases[after]
+    regret = real.biases[0] + excess + transient - real.bias_after(now, predicted)
     return state, Step(info, regret, state.excess_cost, excess, is_inside)

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from lqgap.adaptive.vtr.state import LEFT_BALL, MISFIT, RUNNING, Info
+from lqgap.batches import take
 
 ADVICE = {
     LEFT_BALL: "the belief of the model acted on left the ball of radius state_bound: the model is wrong by "
@@ -150,7 +151,7 @@ class Account:
         ]
 
     def _switch(self, steps: Step, number: int, index: int, first: int, seconds: float) -> Switch:
-        info = jax.tree.map(lambda leaf: leaf[number, index], steps.info)
+        info = take(take(steps.info, number), index)
         return Switch(
             step=first + index,
             theta=tuple(map(float, info.theta)),

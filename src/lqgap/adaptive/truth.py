@@ -1,56 +1,40 @@
-"""The plant that an adaptive algorithm meets, and what is known of it by those who judge.
-
-The plant runs in innovations form, from its exact filter (L_t, S_t), which has the same law of observations:
-y = C xhat + e. With zeta = P - C'QC of its own optimum, the bias of step t is in the mean
-j_t = tr(zeta L_t S_t L_t') + tr(Q S_t) beyond what the belief before it tells; j_t tends to J.
-"""
+"""The plants that an adaptive algorithm is run on, and where they lie among its members."""
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from lqgap.adaptive.vtr.algorithm import LQGVTR
 from lqgap.adaptive.vtr.evidence import ExactFilters
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
-from lqgap.evaluation.arguments import read_members
+from lqgap.evaluation.regret import StationaryReference, stationary_reference
 from lqgap.simulators import Finite
-from lqgap.systems import LQG, Optimum, bias_matrix
+from lqgap.systems import LQG, Optimum
 
 
-class RealPlant(eqx.Module):
-    """The real plant, its optimum, and what an exact filter of it knows."""
-
-    system: LQG
-    optimum: Optimum
-    L: Float[Array, "time state output"]
-    S_root: Float[Array, "time output output"]
-    biases: Float[Array, " time"]  # j_t
-
-
-def read_plants(plants: Any, *, count: int) -> RealPlant:
+def read_plants(plants: Any, *, count: int) -> StationaryReference:
     """A plant for each run: one for all, or a batch of as many."""
-    systems = read_members(plants)
+    systems = Finite.of(plants, name="plants").systems
     if len(systems.A) not in (1, count):
         raise InvalidArgumentError(
             f"plants has {len(systems.A)} of them, expected one, or one for each of {count} runs"
         )
     optima = Finite(systems).optima()
     filters = ExactFilters(systems, optima)
-    real = _real_plants(systems, optima, filters.L, filters.S)
+    real = _real_plants(systems, optima, filters.L, filters.law.S)
     rows = np.arange(count) if len(systems.A) == count else np.zeros(count, dtype=int)
     return take(real, rows)
 
 
-def read_truth(algorithm: LQGVTR, plants: RealPlant, truth: Any, *, count: int) -> Array | None:
+def read_truth(algorithm: LQGVTR, plants: StationaryReference, truth: Any, *, count: int) -> Array | None:
     """How much of each member the truth is, for every run; None if it is not known."""
     members = algorithm.members
     if truth is None:
-        systems = plants.system
+        systems = plants.plant
         found = [_equal_member(members.systems, take(systems, i)) for i in range(count)]
         if any(index is None for index in found):
             return None
@@ -77,10 +61,5 @@ def _equal_member(systems: LQG, plant: LQG) -> int | None:
 
 
 @jax.jit
-def _real_plants(systems: LQG, optima: Optimum, L: Array, S: Array) -> RealPlant:
-    def of_plant(plant: LQG, optimum: Optimum, L: Array, S: Array) -> RealPlant:
-        zeta = bias_matrix(optimum, plant)
-        biases = jnp.einsum("ij,tjk,tkl,til->t", zeta, L, S, L) + jnp.einsum("ij,tij->t", plant.Q, S)
-        return RealPlant(plant, optimum, L, jnp.linalg.cholesky(S), biases)
-
-    return jax.vmap(of_plant, in_axes=(0, 0, 1, 1))(systems, optima, L, S)
+def _real_plants(systems: LQG, optima: Optimum, L: Array, S: Array) -> StationaryReference:
+    return jax.vmap(stationary_reference, in_axes=(0, 0, 1, 1))(systems, optima, L, S)

@@ -45,20 +45,30 @@ Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Progress even if
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress at all.")]
 
 
+def read_output(text: str) -> Path:
+    """The place of the output; an empty text, as of a variable that is not set, is none."""
+    if text == "":
+        raise typer.BadParameter("it is empty; the current folder is '.'")
+    return Path(text)
+
+
 def main() -> None:
     """Run the command line; errors that a user can repair are one line on stderr and an exit code."""
     try:
         app()
     except LqgapError as error:
-        print(f"error: {error}", file=sys.stderr)
+        _print_error(str(error))
         sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except MemoryError:
+        _print_error("there is not enough memory")
+        sys.exit(1)
     except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
+        _print_error(str(error))
         sys.exit(1)
 
 
@@ -85,10 +95,9 @@ def report(
     figures: Figures = False,
 ) -> None:
     """Write the HTML page of a run again from its record."""
-    from lqgap.cli.report import write_report
+    from lqgap.cli.report import run_report
 
-    for path in write_report(folder, figures=figures):
-        typer.echo(path)
+    run_report(folder, figures=figures)
 
 
 @app.command()
@@ -127,7 +136,10 @@ def check(study: Study = None, trust: Trust = False, as_json: Json = False) -> N
 def transfer(
     study: Study = None,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="A folder; a run that was stopped goes on.")
+        Path,
+        typer.Option(
+            "-o", "--output", parser=read_output, help="The folder of the run; one that was stopped goes on."
+        ),
     ] = Path("lqgap-results"),
     seed: Seed = None,
     trust: Trust = False,
@@ -148,14 +160,14 @@ def transfer(
 def train(
     study: Study = None,
     method: Annotated[str, typer.Option(help="The method of the study.")] = "robust",
-    output: Annotated[Path, typer.Option("-o", "--output", help="The policy file to write.")] = Path(
-        "policy.safetensors"
-    ),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", parser=read_output, help="The policy file to write.")
+    ] = Path("policy.safetensors"),
     seed: Seed = None,
     trust: Trust = False,
 ) -> None:
     """Make the policy of one method of a study, and save it."""
-    from lqgap.cli.stages import run_train
+    from lqgap.cli.train import run_train
 
     run_train(study, output, method=method, seed=seed, trust=trust)
 
@@ -165,7 +177,7 @@ def evaluate(
     policy: Policy, study: Study = None, seed: Seed = None, trust: Trust = False, as_json: Json = False
 ) -> None:
     """Measure the gap of a saved policy on the real plants of a study."""
-    from lqgap.cli.stages import run_evaluate
+    from lqgap.cli.evaluate import run_evaluate
 
     run_evaluate(study, policy, seed=seed, trust=trust, as_json=as_json)
 
@@ -175,7 +187,7 @@ def certify(
     policy: Policy, study: Study = None, seed: Seed = None, trust: Trust = False, as_json: Json = False
 ) -> None:
     """Bracket the best possible worst gap over the class of a study by a lower bound and a saved policy."""
-    from lqgap.cli.stages import run_certify
+    from lqgap.cli.certify import run_certify
 
     run_certify(study, policy, seed=seed, trust=trust, as_json=as_json)
 
@@ -191,7 +203,7 @@ def adapt(
     as_json: Json = False,
 ) -> None:
     """Let LQG-VTR learn on the first real plant of a study, and tell what it did."""
-    from lqgap.cli.stages import run_adapt
+    from lqgap.cli.adapt import run_adapt
 
     run_adapt(study, seed=seed, steps=steps, trust=trust, as_json=as_json)
 
@@ -203,7 +215,13 @@ def sweep(  # noqa: PLR0913, PLR0917
         list[str] | None, typer.Option(help="A key and its values: horizon=50,100 (again for more keys).")
     ] = None,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="A folder; a sweep that was stopped goes on.")
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            parser=read_output,
+            help="The folder of the sweep; one that was stopped goes on.",
+        ),
     ] = Path("lqgap-sweep"),
     processes: Annotated[int, typer.Option(min=1, max=1024, help="Processes of this machine.")] = 2,
     scheduler: Annotated[str | None, typer.Option(help="The address of a Dask scheduler.")] = None,
@@ -228,6 +246,12 @@ def sweep(  # noqa: PLR0913, PLR0917
         as_json=as_json,
         progress=Progress(verbose=verbose, quiet=quiet),
     )
+
+
+def _print_error(text: str) -> None:
+    from lqgap.cli.session import printable
+
+    print(f"error: {printable(text)}", file=sys.stderr)
 
 
 def _print_version(wanted: bool) -> None:

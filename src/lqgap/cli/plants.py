@@ -1,29 +1,27 @@
 """`lqgap plants`: the built-in families and their parameters; with a name, all that is known of one."""
 
-import difflib
 import inspect
 import json
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 import lqgap
-from lqgap.errors import InvalidArgumentError
-from lqgap.simulators.plants import catalogue
+from lqgap.cli.session import shown
+from lqgap.errors import InvalidArgumentError, did_you_mean
+from lqgap.simulators.plants import FAMILIES
 from lqgap.systems import solve
 
 
 def print_plants(name: str | None, *, as_json: bool) -> None:
     """List all families, or describe one with its nominal member."""
     lqgap.enable_x64()
-    if name is not None and name not in catalogue():
-        nearest = difflib.get_close_matches(name, catalogue(), n=1)
-        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    if name is not None and name not in FAMILIES:
+        hint = did_you_mean(name, FAMILIES)
         raise InvalidArgumentError(f"there is no family {name!r}{hint} (`lqgap plants` lists them)")
-    records = [_summarize(each) for each in catalogue()] if name is None else [_describe(name)]
+    records = [_summarize(each) for each in FAMILIES] if name is None else [_describe(name)]
     if as_json:
         print(json.dumps(records if name is None else records[0], indent=2))
     elif name is None:
@@ -33,7 +31,7 @@ def print_plants(name: str | None, *, as_json: bool) -> None:
 
 
 def _summarize(name: str) -> dict[str, Any]:
-    function = catalogue()[name]
+    function = FAMILIES[name]
     return {
         "name": name,
         "summary": (inspect.getdoc(function) or "").split("\n")[0],
@@ -43,10 +41,10 @@ def _summarize(name: str) -> dict[str, Any]:
 
 
 def _describe(name: str) -> dict[str, Any]:
-    plant = catalogue()[name]().nominal()
+    plant = FAMILIES[name]().nominal()
     return {
         **_summarize(name),
-        "documentation": inspect.getdoc(catalogue()[name]),
+        "documentation": inspect.getdoc(FAMILIES[name]),
         "states": plant.num_states,
         "inputs": plant.num_inputs,
         "outputs": plant.num_outputs,
@@ -61,14 +59,14 @@ def _print_list(records: list[dict[str, Any]]) -> None:
     table.add_column("what it is")
     table.add_column("uncertain by default")
     for record in records:
-        table.add_row(record["name"], escape(record["summary"]), escape("\n".join(record["uncertain"])))
+        table.add_row(record["name"], shown(record["summary"]), shown("\n".join(record["uncertain"])))
     Console().print(table)
 
 
 def _print_one(record: dict[str, Any]) -> None:
     table = Table(title=record["name"], title_justify="left", show_header=False)
-    table.add_row("about", escape(record["documentation"]))
-    table.add_row("uncertain by default", escape("\n".join(record["uncertain"])))
+    table.add_row("about", shown(record["documentation"]))
+    table.add_row("uncertain by default", shown("\n".join(record["uncertain"])))
     table.add_row("states, inputs, outputs", f"{record['states']}, {record['inputs']}, {record['outputs']}")
     table.add_row("rho(A), nominal", f"{record['spectral_radius']:.6g}")
     table.add_row("J, nominal", f"{record['J']:.7g}")

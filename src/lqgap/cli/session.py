@@ -1,10 +1,15 @@
 """What the commands on studies share: the settings of JAX, the study, and progress on standard error."""
 
+import json
 import os
 import sys
+import unicodedata
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
 from lqgap.experiments.parsing import Source, default_study, read_study
 from lqgap.experiments.study import Study
@@ -30,19 +35,63 @@ def open_study(path: Path | None, *, seed: int | None = None) -> tuple[Study, So
     return (study if seed is None else study.model_copy(update={"seed": seed})), source
 
 
+def open_workspace(path: Path | None, *, seed: int | None, trust: bool) -> Any:
+    """The plants of a study with the class audited; for commands that keep nothing but their output."""
+    prepare_jax()
+    study, source = open_study(path, seed=seed)
+
+    from lqgap.experiments import units
+    from lqgap.experiments.plants import Plants
+
+    plants = Plants(study, source, trust=trust)
+    return units.Workspace(plants, units.audit(plants).kept, Path())
+
+
+def print_rows(rows: list[dict[str, Any]], title: str, *, as_json: bool) -> None:
+    """Rows of equal keys as a table, or as JSON."""
+    if as_json:
+        from lqgap.files import finite_or_text
+
+        print(json.dumps(finite_or_text(rows), indent=2))
+        return
+    table = Table(title=shown(title), title_justify="left")
+    for name in rows[0]:
+        table.add_column(shown(name), justify="left" if isinstance(rows[0][name], str) else "right")
+    for row in rows:
+        table.add_row(*(shown(v) if isinstance(v, str) else f"{v:.4g}" for v in row.values()))
+    Console().print(table)
+
+
+def printable(text: str) -> str:
+    """A text without what steers a terminal, on one line."""
+    hidden = {"Cc", "Cf", "Zl", "Zp"}  # control, direction of writing, ends of lines
+    return "".join(" " if unicodedata.category(letter) in hidden else letter for letter in text)
+
+
+def shown(text: str) -> str:
+    """A text of a study or a file for tables: as it is, and nothing more."""
+    return escape(printable(text))
+
+
 class Progress:
     """A line on standard error for every unit of work; nothing if nobody watches, unless it is asked for."""
 
     def __init__(self, *, verbose: bool, quiet: bool):
         self.console = Console(stderr=True)
+        self.is_quiet = quiet
         self.is_shown = not quiet and (verbose or sys.stderr.isatty())
 
     def __call__(self, name: str, seconds: float | None) -> None:
         """A unit begins (no seconds yet), or is done."""
         if self.is_shown and seconds is not None:
-            self.say(f"[green]done[/] {name} [dim]{seconds:.1f} s[/]")
+            self.say(f"[green]done[/] {shown(name)} [dim]{seconds:.1f} s[/]")
 
     def say(self, text: str) -> None:
         """A line, if somebody watches."""
         if self.is_shown:
             self.console.print(text, highlight=False)
+
+    def notice(self, text: str) -> None:
+        """What a user should know, even if nobody watches progress."""
+        if not self.is_quiet:
+            print(f"note: {printable(text)}", file=sys.stderr)

@@ -1,6 +1,5 @@
 """`lqgap solve`: the optimum of one plant as tables or JSON."""
 
-import difflib
 import json
 import tomllib
 from pathlib import Path
@@ -8,14 +7,13 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 import lqgap
-from lqgap.errors import InvalidArgumentError
+from lqgap.cli.session import shown
+from lqgap.errors import InvalidArgumentError, did_you_mean
 from lqgap.systems import LQG, FiniteOptimum, Optimum, solve, solve_finite, zero_order_hold
-
-MATRICES = ("A", "B", "C", "Q", "R", "W", "V", "S0")
+from lqgap.systems.lqg import MATRICES
 
 
 def print_optimum(path: Path | None, *, horizon: int, as_json: bool) -> None:
@@ -40,8 +38,7 @@ def read_plant(path: Path) -> LQG:
         raise InvalidArgumentError(f"{path} is not a TOML file: {error}") from None
     for key in matrices:
         if key not in MATRICES:
-            nearest = difflib.get_close_matches(key.upper(), MATRICES, n=1, cutoff=0.5)
-            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            hint = did_you_mean(key.upper(), MATRICES)
             raise InvalidArgumentError(f"{path} has the key {key!r}, expected {', '.join(MATRICES)}{hint}")
     for key in MATRICES[:3]:
         if key not in matrices:
@@ -64,7 +61,7 @@ def _as_record(optimum: Optimum, finite: FiniteOptimum, *, horizon: int) -> dict
 def _print_tables(title: str, plant: LQG, optimum: Optimum, finite: FiniteOptimum) -> None:
     steps = len(finite.P)
     unavoidable = float(np.trace(plant.Q @ plant.V))
-    costs = Table(title=f"Optimum: {escape(title)}", title_justify="left")
+    costs = Table(title=f"Optimum: {shown(title)}", title_justify="left")
     costs.add_column("quantity")
     costs.add_column("value", justify="right")
     costs.add_column("meaning")

@@ -3,17 +3,17 @@
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from lqgap.cli.session import Progress, open_study, prepare_jax
-from lqgap.errors import InvalidArgumentError
+from lqgap.cli.session import Progress, open_study, prepare_jax, shown
+from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.experiments.sweep import Row, read_over, sweep
+from lqgap.report.numbers import show_estimate
 
 COLUMNS = ("worst_box", "worst_class", "worst_real", "mean_real")
 
@@ -51,17 +51,17 @@ def run_sweep(
             source,
             folder,
             over=varied,
-            processes=where.processes,
-            client=client,
+            workers=client or where.processes,
             trust=trust,
             progress=tell,
+            notice=progress.notice,
         )
     if as_json:
-        from lqgap.files import finite_or_text
-
-        print(json.dumps(finite_or_text([asdict(row) for row in rows]), indent=1))
+        print(json.dumps([row.model_dump(mode="json") for row in rows], indent=1))
     else:
         Console().print(_table(rows))
+    if failed := sum(row.error is not None for row in rows):
+        raise NotConvergedError(f"{failed} of {len(rows)} studies failed; the next sweep tries them again")
 
 
 @contextlib.contextmanager
@@ -96,14 +96,14 @@ def _client(where: Where) -> Iterator[Any]:
 def _table(rows: Sequence[Row]) -> Table:
     table = Table(title="Gaps of the sweep", title_justify="left")
     for key in rows[0].varied:
-        table.add_column(escape(key))
+        table.add_column(shown(key))
     table.add_column("method")
     for column in COLUMNS:
         table.add_column(column.replace("_", ", "), justify="right")
     for row in rows:
-        varied = [escape(str(value)) for value in row.varied.values()]
+        varied = [shown(str(value)) for value in row.varied.values()]
         if row.error is not None:
-            table.add_row(*varied, f"[red]failed[/] {escape(row.error)}")
+            table.add_row(*varied, f"[red]failed[/] {shown(row.error)}")
         for name, gaps in row.methods.items():
-            table.add_row(*varied, escape(name), *(f"{gaps[column]:.4g}" for column in COLUMNS))
+            table.add_row(*varied, shown(name), *(show_estimate(getattr(gaps, column)) for column in COLUMNS))
     return table

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
-from lqgap.cli.report import write_report
-from lqgap.cli.session import Progress, open_study, prepare_jax
+from lqgap.cli.session import Progress, open_study, prepare_jax, shown
 from lqgap.experiments.record import Record
 from lqgap.experiments.transfer import transfer
+from lqgap.report import write
 from lqgap.report.answer import answer
 from lqgap.report.numbers import show_estimate
 
@@ -27,8 +26,8 @@ def run_transfer(
     """Compute the record in a folder, print it, and write its page."""
     prepare_jax()
     study, source = open_study(path, seed=seed)
-    record = transfer(study, source, folder, trust=trust, progress=progress)
-    page, *_ = write_report(folder, figures=figures)
+    record = transfer(study, source, folder, trust=trust, progress=progress, notice=progress.notice)
+    page, *_ = write(record, folder, figures=figures)
     if as_json:
         print(record.model_dump_json(indent=1))
     else:
@@ -42,22 +41,22 @@ def print_record(record: Record, folder: Path) -> None:
     if record.gaps is not None:
         console.print(_gap_table(record))
     found = answer(record)
-    console.print(escape(found.lead + found.method + found.rest), highlight=False, soft_wrap=True)
+    console.print(shown(found.lead + found.method + found.rest), highlight=False, soft_wrap=True)
     if record.recommended is not None and (file := record.method(record.recommended).policy_file):
-        console.print(escape(f"Policy: {folder / file}"), highlight=False, soft_wrap=True)
+        console.print(shown(f"Policy: {folder / file}"), highlight=False, soft_wrap=True)
     for warning in record.warnings:
-        console.print(f"[yellow]warning:[/] {escape(warning)}", highlight=False, soft_wrap=True)
+        console.print(f"[yellow]warning:[/] {shown(warning)}", highlight=False, soft_wrap=True)
 
 
 def _gap_table(record: Record) -> Table:
-    table = Table(title=escape(f"Gap by method: {record.title}"), title_justify="left")
+    table = Table(title=shown(f"Gap by method: {record.title}"), title_justify="left")
     table.add_column("method")
     for column in ("worst, box", "worst, class", "worst, real", "mean, real"):
         table.add_column(column, justify="right")
     for gaps in record.gaps.methods if record.gaps else ():
         is_best = gaps.method == record.recommended
         cells = (gaps.box_worst, gaps.grid_worst, gaps.real_worst, gaps.real_mean)
-        label = escape(record.method(gaps.method).label)
+        label = shown(record.method(gaps.method).label)
         table.add_row(
             label,
             *(show_estimate(cell) if cell else "-" for cell in cells),

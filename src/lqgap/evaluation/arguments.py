@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from lqgap.arguments import is_concrete, read_count
 from lqgap.errors import InvalidArgumentError
@@ -33,21 +32,9 @@ def read_horizon(policy: Any, horizon: Any) -> int:
 
 def read_systems(policy: AbstractPolicy, members: Any) -> LQG:
     """The plants of a finite class, a batched LQG or one LQG as one batch, of the policy's size."""
-    systems = read_members(members)
+    systems = Finite.of(members).systems
     require_fit(policy, systems)
     return systems
-
-
-def read_members(members: Any) -> LQG:
-    """The plants of a finite class, a batched LQG or one LQG as one batch."""
-    if isinstance(members, Finite):
-        return members.systems
-    if isinstance(members, LQG):
-        return jax.tree.map(lambda leaf: leaf[None], members) if members.A.ndim == 2 else members
-    raise InvalidArgumentError(
-        f"members is a {type(members).__name__}, expected a finite class of simulators, or LQGs: a "
-        f"family has members by .grid(points), .sample(key, count) or .cover(radius)"
-    )
 
 
 def require_fit(policy: AbstractPolicy, plant: LQG) -> None:
@@ -76,13 +63,3 @@ def cast(tree: Any, dtype: Any) -> Any:
         return jnp.asarray(np.asarray(leaf).astype(dtype)) if is_concrete(leaf) else leaf.astype(dtype)
 
     return jax.tree.map(change, tree)
-
-
-def rollout_keys(key: Array, indices: Array) -> tuple[Array, Array]:
-    """Keys of the noise and of the policy's own chance, for each rollout.
-
-    The noise depends on the key and the rollout's number alone: policies compared with one key meet the
-    same noise, however many rollouts are run at a time.
-    """
-    keys = jax.vmap(lambda index: jax.random.split(jax.random.fold_in(key, index)))(indices)
-    return keys[:, 0], keys[:, 1]

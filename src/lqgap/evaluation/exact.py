@@ -12,9 +12,17 @@ and its cost can be had forward, backward, or (time-invariant) by doubling, in l
     doubling:  the map over k steps composed with itself; nothing is subtracted, unstable loops are exact too
 
 The gap is summed from its identity (see `reference`) over the joint covariance of xhat and xi, not from a
-difference of costs, and keeps its digits where it is small. All results have derivatives.
+difference of costs. Near the optimum xi follows xhat, the deviation D (xhat, xi) of the input cancels, and
+D Pi D' would lose as many digits as a difference of costs. So a root of Pi is carried instead, triangular by
+QR; the rounding is then relative to the deviation and not to its square:
+
+    Pi_h = G_h G_h' ,   G_{h+1} G_{h+1}' = [T G_h, N] [T G_h, N]' ,   gap = sum_h || [D_h G_h, N_u] ||^2_{M_h}
+
+All results have derivatives.
 """
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -181,22 +189,63 @@ def _average(policy: AbstractLinearPolicy, plant: LQG) -> Array:
     return jnp.where(jnp.isfinite(cost), cost, jnp.inf)
 
 
+class _Joint(eqx.Module):
+    """s = (xhat_{h|h-1}, xi) and u + K xhat_{h|h} at one step, driven by a standard normal innovation."""
+
+    transition: Array
+    noise: Array
+    deviation: Array
+    at_once: Array
+    M: Array
+
+
 @eqx.filter_jit
 def _gap(policy: AbstractLinearPolicy, plant: LQG, horizon: int) -> Array:
-    reference = reference_of(plant, horizon=horizon)
-    A, B, C = reference.A, reference.B, reference.C
+    return _gap_by_root(policy, plant, horizon)
 
-    def step(Pi: Array, now: tuple[Array, tuple[Array, ...]]) -> tuple[Array, Array]:
-        # s = (xhat_{h|h-1}, xi), driven by the innovation: y = C xhat + e.
-        time, (K, M, L, S_root) = now
+
+@eqx.filter_custom_jvp
+def _gap_by_root(policy: AbstractLinearPolicy, plant: LQG, horizon: int) -> Array:
+    def step(root: Array, joint: _Joint) -> tuple[Array, Array]:
+        after = jnp.concatenate([joint.transition @ root, joint.noise], axis=1)
+        deviation = jnp.concatenate([joint.deviation @ root, joint.at_once], axis=1)
+        return jnp.linalg.qr(after.T, mode="r").T, jnp.sum(deviation * (joint.M @ deviation))
+
+    return _sum_excess(step, policy, plant, horizon)
+
+
+@_gap_by_root.def_jvp
+def _gap_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
+    # Where Pi is singular its triangular root has no derivative; Pi itself always has one. A derivative is
+    # of first order in the deviation, and keeps its digits in this form too.
+    def step(Pi: Array, joint: _Joint) -> tuple[Array, Array]:
+        after = joint.transition @ Pi @ joint.transition.T + joint.noise @ joint.noise.T
+        covariance = joint.deviation @ Pi @ joint.deviation.T + joint.at_once @ joint.at_once.T
+        return after, jnp.sum(joint.M * covariance)
+
+    return eqx.filter_jvp(functools.partial(_sum_excess, step), primals, tangents)
+
+
+def _sum_excess(
+    step: Callable[[Array, _Joint], tuple[Array, Array]],
+    policy: AbstractLinearPolicy,
+    plant: LQG,
+    horizon: int,
+) -> Array:
+    reference = reference_of(plant, horizon=horizon)
+
+    def joint_step(moment: Array, now: tuple[Array, ...]) -> tuple[Array, Array]:
+        time, K, M, L, S_root = now
         controller = policy.at(time)
-        transition = close_loop(controller, plant).transition
-        from_innovation = jnp.concatenate([A @ L + B @ controller.Dc, controller.Bc]) @ S_root
-        deviation = jnp.concatenate([controller.Dc @ C + K, controller.Cc], axis=1)
-        at_once = (controller.Dc + K @ L) @ S_root
-        covariance = deviation @ Pi @ deviation.T + at_once @ at_once.T
-        return transition @ Pi @ transition.T + from_innovation @ from_innovation.T, jnp.sum(M * covariance)
+        joint = _Joint(
+            transition=close_loop(controller, plant).transition,
+            noise=jnp.concatenate([plant.A @ L + plant.B @ controller.Dc, controller.Bc]) @ S_root,
+            deviation=jnp.concatenate([controller.Dc @ plant.C + K, controller.Cc], axis=1),
+            at_once=(controller.Dc + K @ L) @ S_root,
+            M=M,
+        )
+        return step(moment, joint)
 
     first = jnp.zeros_like(close_loop(policy.at(0), plant).transition)
-    steps = (reference.K, reference.M, reference.L, reference.S_root)
-    return jnp.sum(jax.lax.scan(step, first, (jnp.arange(horizon + 1), steps))[1])
+    steps = (jnp.arange(horizon + 1), reference.K, reference.M, reference.L, reference.S_root)
+    return jnp.sum(jax.lax.scan(joint_step, first, steps)[1])

@@ -1,6 +1,5 @@
 """The sim-to-real gap of any policy on every member of a class, by the identity of `reference`."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import equinox as eqx
@@ -11,21 +10,22 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from lqgap.arguments import read_count, read_key, read_positive
 from lqgap.errors import InvalidArgumentError, NotConvergedError
-from lqgap.evaluation.arguments import cast, read_horizon, read_precision, read_systems, rollout_keys
-from lqgap.evaluation.noise import standard_normal
+from lqgap.evaluation.arguments import cast, read_horizon, read_precision, read_systems
+from lqgap.evaluation.monte_carlo import (
+    MAX_ROLLOUTS,
+    block_size,
+    draw_normals,
+    rollout_keys,
+    standard_error,
+    sum_rollouts,
+)
 from lqgap.evaluation.reference import Reference, excess, reference_of
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, read_limits
-from lqgap.progress import track
 from lqgap.systems import LQG
 
-MAX_ROLLOUTS = 10_000_000
-NUMBERS_AT_A_TIME = (
-    4_000_000  # standard normals drawn at once: 32 MB; terms of all members, three times as many
-)
 MAX_TERMS = 100_000_000  # of members, steps and squared states
 PILOT = 128
-PAIRS_AT_A_TIME = 2_048  # of a member and a rollout: more would leave the processor's cache
 
 
 class GapEstimate(eqx.Module):
@@ -104,18 +104,24 @@ def estimate_gap(
     """The gap against the references of all members, from arguments that have been read."""
     value = np.asarray(references.value)
     num_members, num_steps, num_outputs = len(value), references.K.shape[1], references.C.shape[-2]
-    sums = _Sums(num_members, num_steps)
-    block = block_size(num_members, num_steps - 1, num_outputs, num_rollouts)
     policy, references, limits = cast((policy, references, limits), dtype)
-    with track("gap", total=num_rollouts if target == np.inf else None) as advance:
-        for first in _blocks(block):
-            count = block if target < np.inf else min(block, num_rollouts - first)
-            indices = jnp.arange(first, first + block)
-            sums.add(_block(policy, references, limits, key, indices, indices < first + count))
-            advance(count)
-            if sums.count >= num_rollouts and (sums.largest_stderr <= target or sums.count >= MAX_ROLLOUTS):
-                break
-    return sums.estimate(value)
+    sums = sum_rollouts(
+        lambda indices, is_counted: _block(policy, references, limits, key, indices, is_counted),
+        label="gap",
+        block=block_size(num_members, num_steps, num_outputs, num_rollouts),
+        num_rollouts=num_rollouts,
+        target=target,
+    )
+    _, _, per_step, average, average_second = sums.parts
+    return GapEstimate(
+        mean=sums.mean,
+        stderr=sums.stderr,
+        per_step=per_step / sums.count,
+        value=value,
+        average=float(average) / sums.count,
+        average_stderr=float(standard_error(average, average_second, sums.count)),
+        num_rollouts=sums.count,
+    )
 
 
 def references_of(systems: LQG, *, horizon: int) -> Reference:
@@ -131,73 +137,9 @@ def references_of(systems: LQG, *, horizon: int) -> Reference:
     if not np.all(finite):
         raise NotConvergedError(
             f"member {int(np.argmin(finite))} has no optimal cost over steps 0..{horizon} in double "
-            f"precision: an unstable mode grows unseen or unmoved (lqgap.check_assumptions says which)"
+            f"precision: an unstable mode is not detectable or not stabilisable (see lqgap.check_assumptions)"
         )
     return references
-
-
-def block_size(num_members: int, horizon: int, num_outputs: int, num_rollouts: int) -> int:
-    """How many rollouts of all members run at a time, so that memory stays bounded."""
-    by_noise = NUMBERS_AT_A_TIME // ((horizon + 1) * num_outputs)
-    by_terms = 3 * NUMBERS_AT_A_TIME // ((horizon + 1) * num_members)
-    return max(1, min(num_rollouts, by_noise, by_terms, PAIRS_AT_A_TIME // num_members))
-
-
-def draw_normals(key: PRNGKeyArray, *, num_steps: int, like: Reference) -> Float[Array, "time output"]:
-    """The standard normal numbers of one rollout."""
-    shape = (num_steps, like.C.shape[-2])
-    return standard_normal(key, shape, like.C.dtype)
-
-
-def standard_error(first: Any, second: Any, count: int) -> Any:
-    """Of a mean, from the sum and the sum of squares; infinite where the mean is."""
-    with np.errstate(invalid="ignore"):
-        variance = np.maximum(second / count - (first / count) ** 2, 0) * count / max(count - 1, 1)
-    return np.where(np.isfinite(first), np.sqrt(variance / count), np.inf)
-
-
-class _Sums:
-    """Running sums over rollouts: memory does not grow with their number."""
-
-    def __init__(self, num_members: int, num_steps: int):
-        self.count = 0
-        self.first, self.second = np.zeros(num_members), np.zeros(num_members)
-        self.per_step = np.zeros((num_members, num_steps))
-        self.average, self.average_second = 0.0, 0.0
-
-    def add(self, sums: tuple[Any, ...]) -> None:
-        count, first, second, per_step, average, average_second = (np.asarray(part) for part in sums)
-        self.count += int(count)
-        with np.errstate(over="ignore"):
-            self.first += first
-            self.second += second
-            self.per_step += per_step
-            self.average += float(average)
-            self.average_second += float(average_second)
-
-    @property
-    def largest_stderr(self) -> float:
-        """Of the members whose gap is finite: an infinite one is known well enough."""
-        stderr = standard_error(self.first, self.second, self.count)
-        return float(np.max(stderr, where=np.isfinite(stderr), initial=0.0))
-
-    def estimate(self, value: np.ndarray) -> GapEstimate:
-        return GapEstimate(
-            mean=self.first / self.count,
-            stderr=standard_error(self.first, self.second, self.count),
-            per_step=self.per_step / self.count,
-            value=value,
-            average=self.average / self.count,
-            average_stderr=float(standard_error(self.average, self.average_second, self.count)),
-            num_rollouts=self.count,
-        )
-
-
-def _blocks(size: int) -> Iterator[int]:
-    first = 0
-    while True:
-        yield first
-        first += size
 
 
 @eqx.filter_jit
@@ -207,12 +149,16 @@ def _references_of(systems: LQG, horizon: int) -> Reference:
 
 @eqx.filter_jit
 def _block(
-    policy: AbstractPolicy, references: Reference, limits: Limits, key: Array, indices: Array, counted: Array
+    policy: AbstractPolicy,
+    references: Reference,
+    limits: Limits,
+    key: Array,
+    indices: Array,
+    is_counted: Array,
 ) -> tuple[Array, ...]:
-    """Sums over a block of rollouts, of those that count."""
-    num_steps = references.K.shape[1]
+    """Sums of totals, their squares, the terms of every step, the mean over members and its square."""
     keys_noise, keys_policy = rollout_keys(key, indices)
-    normals = jax.vmap(lambda k: draw_normals(k, num_steps=num_steps, like=references))(keys_noise)
+    normals = draw_normals(keys_noise, num_steps=references.K.shape[1], like=references)
 
     def of_member(reference: Reference) -> Array:
         return jax.vmap(lambda normal, k: excess(policy, reference, normal, k, limits).per_step)(
@@ -221,15 +167,13 @@ def _block(
 
     terms = jax.vmap(of_member)(references).astype(jnp.float64)
     terms = jnp.where(jnp.isnan(terms), jnp.inf, terms)
-    weight = counted.astype(jnp.float64)
-    totals = jnp.sum(jnp.where(counted[None, :, None], terms, 0), axis=2)
+    terms = jnp.where(is_counted[None, :, None], terms, 0)
+    totals = jnp.sum(terms, axis=2)
     average = jnp.mean(totals, axis=0)
-    per_step = jnp.sum(jnp.where(counted[None, :, None], terms, 0), axis=1)
     return (
-        jnp.sum(weight),
         jnp.sum(totals, axis=1),
         jnp.sum(totals**2, axis=1),
-        per_step,
+        jnp.sum(terms, axis=1),
         jnp.sum(average),
         jnp.sum(average**2),
     )

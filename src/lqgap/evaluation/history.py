@@ -18,15 +18,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lqgap.arguments import read_positive
-from lqgap.errors import InvalidArgumentError, NotConvergedError
+from lqgap.errors import NotConvergedError
 from lqgap.evaluation.exact import exact_average_cost
-from lqgap.linalg import inverse_sqrt_psd
-from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.policies import ClippedHistory
 from lqgap.simulators import Finite
-from lqgap.systems import LQG, Optimum, closed_loop_matrix, predictor_matrix, solve
+from lqgap.systems import LQG, Optimum, solve
+from lqgap.systems.optimum import belief_covariance
+from lqgap.systems.window import MAX_LENGTH, clipping_errors
 
-MAX_LENGTH = 2_000
 MAX_ORDER = 400  # of the clipped policy as a linear controller, whose cost is a Lyapunov equation
 
 
@@ -42,22 +41,18 @@ def plan_memory(members: Any, *, tolerance: Any = 1e-3) -> MemoryPlan:
     """The smallest length whose prediction errors are below the tolerance, and its measured price.
 
     Args:
-        members: a finite class, or one LQG.
+        members: a finite class, a batched LQG, or one LQG.
         tolerance: in standard deviations of the innovation.
     """
-    members = Finite([members]) if isinstance(members, LQG) else members
-    if not isinstance(members, Finite):
-        raise InvalidArgumentError(
-            f"members is a {type(members).__name__}, expected a finite class or an LQG"
-        )
+    members = Finite.of(members)
     tolerance = read_positive("tolerance", tolerance)
     optima = members.optima()
-    errors = _errors(optima, members.systems)
+    errors = np.asarray(_errors(optima, members.systems))
     enough = np.all(errors <= tolerance, axis=0)
     if not enough.any():
         raise NotConvergedError(
             f"no memory of up to {MAX_LENGTH} steps is enough: the filter of member "
-            f"{int(np.argmax(errors[:, -1]))} forgets too slowly"
+            f"{int(np.argmax(errors[:, -1]))} has errors that decay too slowly"
         )
     length = int(np.argmax(enough)) + 1
     order = length * (members.systems.num_inputs + members.systems.num_outputs)
@@ -70,27 +65,15 @@ def plan_memory(members: Any, *, tolerance: Any = 1e-3) -> MemoryPlan:
     return MemoryPlan(length=length, error=errors[:, length - 1], price=np.asarray(prices))
 
 
-def _errors(optima: Optimum, systems: LQG) -> np.ndarray:
-    """The error of every member for lengths 1..MAX_LENGTH."""
-    return np.asarray(_map_errors(optima, systems))
-
-
 @jax.jit
-def _map_errors(optima: Optimum, systems: LQG) -> Array:
+def _errors(optima: Optimum, systems: LQG) -> Array:
+    """The error of every member for lengths 1..MAX_LENGTH."""
     return jax.vmap(_errors_of)(optima, systems)
 
 
 def _errors_of(optimum: Optimum, plant: LQG) -> Array:
-    belief = lyapunov_sum(closed_loop_matrix(optimum, plant), optimum.L @ optimum.S @ optimum.L.T)
-    Abar = predictor_matrix(optimum, plant)
-    whiten = inverse_sqrt_psd(optimum.S)
-
-    def longer(power: Array, _: None) -> tuple[Array, Array]:
-        power = power @ Abar
-        left = power @ plant.A
-        return power, jnp.sqrt(jnp.trace(left @ belief @ left.T))
-
-    return jax.lax.scan(longer, whiten @ plant.C, length=MAX_LENGTH)[1]
+    X = belief_covariance(optimum, plant)
+    return clipping_errors(optimum, plant, lambda error: jnp.sqrt(jnp.trace(error @ X @ error.T)))
 
 
 @eqx.filter_jit

@@ -19,7 +19,8 @@ from jaxtyping import Array, PRNGKeyArray
 from lqgap.arguments import read_count, read_key
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import MAX_HORIZON, read_horizon, read_systems
-from lqgap.evaluation.gap import MAX_ROLLOUTS, GapEstimate, estimate_gap, references_of
+from lqgap.evaluation.gap import GapEstimate, estimate_gap, references_of
+from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS
 from lqgap.evaluation.reference import Reference
 from lqgap.policies import AbstractPolicy, ModelBank
 from lqgap.policies.limits import read_limits

@@ -39,6 +39,13 @@ class Reference(eqx.Module):
     value: Float[Array, ""]
 
 
+class Emission(eqx.Module):
+    """What a plant in innovations form shows at a step, and what its exact filter then knows."""
+
+    y: Float[Array, " output"]
+    xhat: Float[Array, " state"]
+
+
 class Excess(eqx.Module):
     """|| u_h + K_h xhat_{h|h} ||^2_{M_h} of every step, and the prediction the rollout ended with."""
 
@@ -61,6 +68,18 @@ def reference_of(plant: LQG, *, horizon: int) -> Reference:
     )
 
 
+def emit(
+    C: Float[Array, "output state"],
+    L: Float[Array, "state output"],
+    S_root: Float[Array, "output output"],
+    predicted: Float[Array, " state"],
+    normal: Float[Array, " output"],
+) -> Emission:
+    """One step in innovations form, from xhat_{h|h-1} and a standard normal vector."""
+    innovation = S_root @ normal
+    return Emission(C @ predicted + innovation, predicted + L @ innovation)
+
+
 def excess(
     policy: AbstractPolicy,
     reference: Reference,
@@ -79,14 +98,13 @@ def excess(
     """
     A, B, C = reference.A, reference.B, reference.C
 
-    def step(carry: tuple[Any, Array, Array], now: tuple[Array, ...]) -> tuple[Any, Array]:
+    def step(carry: tuple[Any, Array, Array], given: tuple[Array, ...]) -> tuple[Any, Array]:
         memory, predicted, u_last = _fade(carry, fade)
-        K, M, L, S_root, normal = now
-        innovation = S_root @ normal
-        memory, u = policy.step(memory, C @ predicted + innovation, u_last)
+        K, M, L, S_root, normal = given
+        now = emit(C, L, S_root, predicted, normal)
+        memory, u = policy.step(memory, now.y, u_last)
         u = limits.clip(u)
-        xhat = predicted + L @ innovation
-        return (memory, A @ xhat + B @ u, u), quadratic(u + K @ xhat, M)
+        return (memory, A @ now.xhat + B @ u, u), quadratic(u + K @ now.xhat, M)
 
     start = (policy.init(key), jnp.zeros_like(A[0]), jnp.zeros_like(B[0]))
     steps = (reference.K, reference.M, reference.L, reference.S_root, normals)

@@ -1,7 +1,7 @@
 """Regret against the optimal average cost, E sum_{t=0}^{H} (c_t - J), by the Bellman equation.
 
 With h(xhat, y) = xhat' zeta xhat + y'Qy the bias of the stationary optimum, xhat the exact filter of the
-plant, mu = xhat_{H+1|H} and j_t = tr(zeta (Sigma_{t|t-1} - Sigma_{t|t})) + tr(Q S_t), which tends to J,
+plant, mu = xhat_{H+1|H} and j_t = tr(zeta L_t S_t L_t') + tr(Q S_t), which tends to J,
 
     E sum (c_t - J) = first - last + E sum ||u_t + K xhat_{t|t}||^2_M + transient ,
     first = E h_0 = j_0 ,   last = E h_{H+1} = E mu'P mu + j_{H+1} ,   transient = sum_{t=1}^{H+1} (j_t - J) .
@@ -15,18 +15,18 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.arguments import read_count, read_key
-from lqgap.evaluation.arguments import read_horizon, read_systems, rollout_keys
-from lqgap.evaluation.gap import MAX_ROLLOUTS, block_size, draw_normals, standard_error
-from lqgap.evaluation.reference import Reference, excess
+from lqgap.evaluation.arguments import read_horizon, read_systems
+from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS, block_size, draw_normals, rollout_keys, sum_rollouts
+from lqgap.evaluation.reference import Emission, Reference, emit, excess
 from lqgap.linalg import quadratic
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, read_limits
-from lqgap.progress import track
 from lqgap.simulators.finite import solve_members
-from lqgap.systems import LQG, Belief, bias_matrix, correct, predict, prior, require_converged, solve
+from lqgap.systems import LQG, Optimum, bias_matrix, require_converged, solve
+from lqgap.systems.kalman import plan_filter
 
 
 class RegretEstimate(eqx.Module):
@@ -39,6 +39,41 @@ class RegretEstimate(eqx.Module):
     last: Float[np.ndarray, " member"]
     transient: Float[np.ndarray, " member"]
     num_rollouts: int = eqx.field(static=True)
+
+
+class StationaryReference(eqx.Module):
+    """A plant with its stationary optimum, its exact filter, and the biases j_t; the last entry stays."""
+
+    plant: LQG
+    optimum: Optimum
+    L: Float[Array, "time state output"]
+    S_root: Float[Array, "time output output"]
+    biases: Float[Array, " time"]
+
+    def emit(
+        self, time: Int[Array, ""], predicted: Float[Array, " state"], normal: Float[Array, " output"]
+    ) -> Emission:
+        """What the plant shows at a step, and what its filter then knows."""
+        now = self._entry(time)
+        return emit(self.plant.C, self.L[now], self.S_root[now], predicted, normal)
+
+    def bias_after(self, time: Any, predicted: Float[Array, " state"]) -> Float[Array, ""]:
+        """E h_{t+1} given mu = xhat_{t+1|t}: mu'P mu + j_{t+1}."""
+        return quadratic(predicted, self.optimum.P) + self.biases[self._entry(time + 1)]
+
+    def drift(self, time: Int[Array, ""]) -> Float[Array, ""]:
+        """j_{t+1} - J: what step t adds to the transient."""
+        return self.biases[self._entry(time + 1)] - self.optimum.J
+
+    def over(self, num_steps: int) -> Reference:
+        """The reference of so many steps, with the gains of the long run."""
+        K, M = (jnp.broadcast_to(gain, (num_steps, *gain.shape)) for gain in (self.optimum.K, self.optimum.M))
+        A, B, C = self.plant.A, self.plant.B, self.plant.C
+        value = num_steps * self.optimum.J
+        return Reference(A, B, C, K, M, self.L[:num_steps], self.S_root[:num_steps], value)
+
+    def _entry(self, time: Any) -> Array:
+        return jnp.minimum(time, len(self.biases) - 1)
 
 
 def regret(
@@ -62,100 +97,75 @@ def regret(
     count = read_count("num_rollouts", num_rollouts, least=2, most=MAX_ROLLOUTS)
     allowed = read_limits(limits, num_inputs=policy.num_inputs)
     require_converged(solve_members(systems), systems)
-    steady = _steady(systems, horizon)
-    block = block_size(len(systems.A), horizon, systems.num_outputs, count)
-    sums = [np.zeros(1)] * 4
-    with track("regret", total=count) as advance:
-        for first in range(0, count, block):
-            indices = jnp.arange(first, first + block)
-            added = _block(policy, steady, allowed, key, indices, indices < count)
-            sums = [old + np.asarray(new) for old, new in zip(sums, added, strict=True)]
-            advance(min(block, count - first))
-    total, squares, per_step, last = sums
+    plants = _stationary_references(systems, horizon)
+    sums = sum_rollouts(
+        lambda indices, is_counted: _block(policy, plants, allowed, key, indices, is_counted),
+        label="regret",
+        block=block_size(len(systems.A), horizon + 1, systems.num_outputs, count),
+        num_rollouts=count,
+    )
+    _, _, per_step, last = sums.parts
     return RegretEstimate(
-        mean=total / count,
-        stderr=standard_error(total, squares, count),
+        mean=sums.mean,
+        stderr=sums.stderr,
         per_step=per_step / count,
-        first=np.asarray(steady.first),
+        first=np.asarray(plants.biases[:, 0]),
         last=last / count,
-        transient=np.asarray(steady.transient),
+        transient=np.asarray(jnp.sum(plants.biases[:, 1:] - plants.optimum.J[:, None], axis=1)),
         num_rollouts=count,
     )
 
 
-class _Steady(eqx.Module):
-    """The stationary optimum as a reference, and the exact terms of the regret."""
-
-    reference: Reference
-    P: Array
-    first: Array
-    last_noise: Array
-    transient: Array
+def stationary_reference(
+    plant: LQG, optimum: Optimum, L: Float[Array, "time state output"], S: Float[Array, "time output output"]
+) -> StationaryReference:
+    """From the plant's optimum and the gains and innovation covariances of its exact filter."""
+    zeta = bias_matrix(optimum, plant)
+    biases = jnp.einsum("ij,tjk,tkl,til->t", zeta, L, S, L) + jnp.einsum("ij,tij->t", plant.Q, S)
+    return StationaryReference(plant, optimum, L, jnp.linalg.cholesky(S), biases)
 
 
 @eqx.filter_jit
-def _steady(systems: LQG, horizon: int) -> _Steady:
-    return jax.vmap(lambda plant: _steady_of(plant, horizon))(systems)
+def _stationary_references(systems: LQG, horizon: int) -> StationaryReference:
+    """Of every member, for steps 0..horizon + 1."""
 
+    def of_member(plant: LQG) -> StationaryReference:
+        optimum = solve(plant)
+        # One loop after the other: XLA's thread pool may deadlock on concurrent ones.
+        plant, optimum = jax.lax.optimization_barrier((plant, optimum))
+        plan = plan_filter(plant, num_steps=horizon + 2)
+        return stationary_reference(plant, optimum, plan.L, plan.S)
 
-def _steady_of(plant: LQG, horizon: int) -> _Steady:
-    optimum = solve(plant)
-    # One loop after the other: XLA's thread pool may deadlock on concurrent ones.
-    plant, optimum = jax.lax.optimization_barrier((plant, optimum))
-    zeta = bias_matrix(optimum, plant)
-    zero_output, zero_input = jnp.zeros_like(plant.C[:, 0]), jnp.zeros_like(plant.B[0])
-
-    def step(belief: Belief, _: None) -> tuple[Belief, tuple[Array, Array, Array]]:
-        correction = correct(plant, belief, zero_output)
-        bias = jnp.sum(zeta * (belief.cov - correction.belief.cov)) + jnp.sum(plant.Q * correction.S)
-        return predict(plant, correction.belief, zero_input), (
-            correction.gain,
-            jnp.linalg.cholesky(correction.S),
-            bias,
-        )
-
-    _, (L, S_root, biases) = jax.lax.scan(step, prior(plant), length=horizon + 2)
-    num_steps = horizon + 1
-    return _Steady(
-        reference=Reference(
-            A=plant.A,
-            B=plant.B,
-            C=plant.C,
-            K=jnp.broadcast_to(optimum.K, (num_steps, *optimum.K.shape)),
-            M=jnp.broadcast_to(optimum.M, (num_steps, *optimum.M.shape)),
-            L=L[:-1],
-            S_root=S_root[:-1],
-            value=num_steps * optimum.J,
-        ),
-        P=optimum.P,
-        first=biases[0],
-        last_noise=biases[-1],
-        transient=jnp.sum(biases[1:] - optimum.J),
-    )
+    return jax.vmap(of_member)(systems)
 
 
 @eqx.filter_jit
 def _block(
-    policy: AbstractPolicy, steady: _Steady, limits: Limits, key: Array, indices: Array, counted: Array
+    policy: AbstractPolicy,
+    plants: StationaryReference,
+    limits: Limits,
+    key: Array,
+    indices: Array,
+    is_counted: Array,
 ) -> tuple[Array, ...]:
     """Sums over a block of rollouts: of regrets, their squares, the excess at every step, last biases."""
     keys_noise, keys_policy = rollout_keys(key, indices)
-    num_steps = steady.reference.K.shape[1]
-    normals = jax.vmap(lambda k: draw_normals(k, num_steps=num_steps, like=steady.reference))(keys_noise)
+    num_steps = plants.L.shape[1] - 1
+    normals = draw_normals(keys_noise, num_steps=num_steps, like=plants.plant)
 
-    def of_member(member: _Steady) -> tuple[Array, ...]:
-        run = jax.vmap(lambda normal, k: excess(policy, member.reference, normal, k, limits))(
-            normals, keys_policy
-        )
-        last = jax.vmap(lambda mu: quadratic(mu, member.P))(run.predicted) + member.last_noise
-        total = member.first - last + jnp.sum(run.per_step, axis=1) + member.transient
+    def of_member(member: StationaryReference) -> tuple[Array, ...]:
+        reference = member.over(num_steps)
+        run = jax.vmap(lambda normal, k: excess(policy, reference, normal, k, limits))(normals, keys_policy)
+        transient = jnp.sum(member.biases[1:] - member.optimum.J)
+        last = jax.vmap(lambda mu: member.bias_after(num_steps - 1, mu))(run.predicted)
+        total = member.biases[0] + jnp.sum(run.per_step, axis=1) + transient - last
         total = jnp.where(jnp.isfinite(total), total, jnp.inf)  # a loop that diverged: inf - inf
         steps = jnp.where(jnp.isnan(run.per_step), jnp.inf, run.per_step)
         return (
-            jnp.sum(jnp.where(counted, total, 0)),
-            jnp.sum(jnp.where(counted, total**2, 0)),
-            jnp.sum(jnp.where(counted[:, None], steps, 0), axis=0),
-            jnp.sum(jnp.where(counted, last, 0)),
+            jnp.sum(jnp.where(is_counted, total, 0)),
+            jnp.sum(jnp.where(is_counted, total**2, 0)),
+            jnp.sum(jnp.where(is_counted[:, None], steps, 0), axis=0),
+            jnp.sum(jnp.where(is_counted, last, 0)),
         )
 
-    return jax.vmap(of_member)(steady)
+    return jax.vmap(of_member)(plants)

@@ -1,6 +1,8 @@
 """A policy on a plant, step by step.
 
-y_t = C x_t + z_t ,   u_t = limits(policy(y_t)) ,   cost_t = y'Qy + u'Ru ,   x_{t+1} = A x_t + B u_t + w_t
+    y_t = C x_t + z_t ,   u_t = limits(policy(y_t)) ,   x_{t+1} = A x_t + B u_t + w_t
+
+at a cost of y_t'Q y_t + u_t'R u_t.
 """
 
 from typing import Any

@@ -3,25 +3,28 @@
 A family is a box of parameters, all plants near one (`Ball`), or a finite class.
 """
 
-import difflib
+import contextlib
 import importlib
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from lqgap.errors import InvalidArgumentError, LqgapError
+from lqgap.errors import InvalidArgumentError, LqgapError, did_you_mean
 from lqgap.experiments.parsing import Source
+from lqgap.experiments.provenance import is_own
 from lqgap.experiments.study import Choices, Cost, FamilyPlant, FilePlant, MatrixPlant, PythonPlant, Study
-from lqgap.interop import load_mat
+from lqgap.interop.mat import load_mat
 from lqgap.simulators import AbstractFamily, Ball, Finite, ParameterBox, plants
 from lqgap.systems import LQG
+from lqgap.systems.lqg import MATRICES
 
 Family = AbstractFamily | Finite
-MATRICES = ("A", "B", "C", "Q", "R", "W", "V", "S0")
+_LOADED: set[str] = set()  # modules of the last study, which another one may have under the same names
 
 
 def make_family(study: Study, source: Source, *, trust: bool = False) -> Family:
@@ -63,16 +66,16 @@ def _extent(value: Any) -> Any:
 
 
 def _built_in(plant: FamilyPlant, source: Source) -> Family:
-    known = plants.catalogue()
+    known = plants.FAMILIES
     if plant.family not in known:
-        hint = _nearest(plant.family, list(known))
+        hint = did_you_mean(plant.family, known)
         raise source.error(("plant", "family"), f"there is no family {plant.family!r}{hint}")
     make = known[plant.family]
     quantities = list(inspect.signature(make).parameters)
     given = plant.model_extra or {}
     for name in given:
         if name not in quantities:
-            hint = _nearest(name, quantities) or f"; there are {', '.join(quantities)}"
+            hint = did_you_mean(name, quantities) or f"; there are {', '.join(quantities)}"
             raise source.error(("plant", name), f"{plant.family} has no such quantity{hint}")
     return make(**{name: _extent(value) for name, value in given.items()})
 
@@ -87,7 +90,7 @@ def _from_matrices(plant: MatrixPlant, source: Source) -> Family:
         if isinstance(entry, str)
     }
     for name in sorted(used - plant.parameters.keys()):
-        hint = _nearest(name, list(plant.parameters))
+        hint = did_you_mean(name, plant.parameters)
         raise source.error(("plant", "parameters"), f"there is no parameter {name!r}{hint}")
     for name in sorted(plant.parameters.keys() - used):
         raise source.error(("plant", "parameters", name), "no entry of a matrix has this name")
@@ -135,28 +138,48 @@ def _from_python(target: str, source: Source, *, trust: bool) -> Family:
             f"--trust",
         )
     module, _, name = target.partition(":")
-    sys.path.insert(0, str(source.folder))
     try:
-        family = getattr(importlib.import_module(module), name)()
+        with _importing_from(source.folder.resolve()):
+            family = getattr(importlib.import_module(module), name)()
     except LqgapError:
         raise
     except Exception as error:  # whatever the user's code raises
         reason = f"{type(error).__name__}: {error}"
         raise source.error(("plant", "python"), f"{target} failed: {reason}") from error
-    finally:
-        sys.path.remove(str(source.folder))
     if isinstance(family, AbstractFamily | Finite):
         return family
     wanted = "a family or a finite class of lqgap.simulators"
     raise source.error(("plant", "python"), f"it returned a {type(family).__name__}, expected {wanted}")
 
 
+@contextlib.contextmanager
+def _importing_from(folder: Path) -> Iterator[None]:
+    """Modules are found in this folder first, and read anew: they may have changed since they were read last.
+
+    No compiled files are written: these tell an old source from a new one by its time and size alone.
+    """
+    for name, module in list(sys.modules.items()):
+        if name in _LOADED or is_own(name, getattr(module, "__file__", None), folder):
+            del sys.modules[name]
+    before, writes_nothing = set(sys.modules), sys.dont_write_bytecode
+    sys.path.insert(0, str(folder))
+    sys.dont_write_bytecode = True
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        sys.dont_write_bytecode = writes_nothing
+        _LOADED.clear()
+        new = {name: getattr(sys.modules[name], "__file__", None) for name in set(sys.modules) - before}
+        _LOADED.update(name for name, file in new.items() if is_own(name, file, folder))
+
+
 def _with_cost(family: Family, cost: Cost) -> Family:
     weights = {name: getattr(cost, name) for name in ("Q", "R") if getattr(cost, name) is not None}
 
     def weigh(plant: LQG) -> LQG:
-        matrices = {name: getattr(plant, name) for name in MATRICES}
-        return LQG(**{**matrices, **weights})
+        return LQG(**{**plant.matrices(), **weights})
 
     if isinstance(family, Finite):
         weigh(family[0])  # values are checked on one plant; under `vmap` only shapes are
@@ -170,8 +193,3 @@ def _with_cost(family: Family, cost: Cost) -> Family:
     extents = {p.name: list(p.choices) if p.choices else (p.low, p.high) for p in family.parameters}
     units = {p.name: p.unit for p in family.parameters}
     return ParameterBox(lambda **values: weigh(family.build(**values)), extents, units=units)
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    nearest = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {nearest[0]}?" if nearest else ""

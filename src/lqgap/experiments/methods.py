@@ -13,7 +13,7 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.experiments.family import Family
 from lqgap.experiments.plants import key_for
 from lqgap.experiments.record import Kind
-from lqgap.experiments.study import Identify, Part, Trained
+from lqgap.experiments.study import Identify, Table, Trained
 from lqgap.policies import (
     AbstractPolicy,
     Committed,
@@ -86,7 +86,7 @@ class Made:
 
 
 def make_policy(
-    name: str, options: Part, *, family: Family, members: Finite, horizon: int, seed: int, checkpoints: Path
+    name: str, options: Table, *, family: Family, members: Finite, horizon: int, seed: int, checkpoints: Path
 ) -> Made:
     """The policy of a method; training is taken up where checkpoints left it."""
     key = key_for(seed, f"train {name}")

@@ -1,8 +1,5 @@
 """Studies from files; an error names the file, the line and the key, and the nearest key that there is."""
 
-import difflib
-import hashlib
-import importlib.machinery
 import math
 import re
 import tomllib
@@ -15,8 +12,8 @@ from typing import Any, get_args
 import pydantic
 from pydantic import BaseModel
 
-from lqgap.errors import InvalidStudyError
-from lqgap.experiments.study import PLANTS, FilePlant, PythonPlant, Study
+from lqgap.errors import InvalidStudyError, did_you_mean
+from lqgap.experiments.study import PLANTS, Study
 from lqgap.experiments.toml import BARE, find_lines, line_of
 
 
@@ -89,33 +86,6 @@ def check_study(table: Mapping[str, Any], source: Source) -> Study:
         raise source.error((), "tables are nested too deeply") from None
 
 
-def content_hash(study: Study, source: Source) -> str:
-    """Of what the study's plant is made of beside its own text: the file that it names; nothing is run."""
-    match study.plant:
-        case FilePlant():
-            path: Path | None = source.folder / study.plant.file
-        case PythonPlant():
-            path = _module_file(study.plant.python.partition(":")[0], source.folder)
-        case _:
-            path = None
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path is not None and path.is_file() else ""
-
-
-def _module_file(module: str, folder: Path) -> Path | None:
-    """The file of a module, beside the study or installed; found without importing packages."""
-    first, *rest = module.split(".")
-    spec = None if (folder / first).exists() else importlib.machinery.PathFinder.find_spec(first)
-    package = folder / first if spec is None or spec.origin is None else Path(spec.origin).parent
-    names = [Path(*rest)] if rest else []
-    candidates = [folder / f"{first}.py"] if not rest else []
-    candidates += [package / name.with_suffix(".py") for name in names]
-    candidates += [
-        package.joinpath(*rest) / "__init__.py",
-        *([Path(spec.origin)] if spec and spec.origin else []),
-    ]
-    return next((path for path in candidates if path.is_file()), None)
-
-
 def _place(details: Any, table: Any) -> tuple[str | int, ...]:
     """Where an error is, without what Pydantic adds to tell alternatives apart: parts that are not there."""
     path: list[str | int] = []
@@ -138,15 +108,13 @@ def _explain(details: Any) -> str:
     location, kind = details["loc"], details["type"]
     if kind == "extra_forbidden":
         names = _names_at(location[:-1])
-        nearest = difflib.get_close_matches(str(location[-1]), names, n=1)
-        hint = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(names)}"
-        return f"there is no such key; {hint}"
+        hint = did_you_mean(location[-1], names) or f"; there are {', '.join(names)}"
+        return f"there is no such key{hint}"
     if kind == "missing":
         return "this key is missing"
     if kind in ("union_tag_not_found", "union_tag_invalid"):
         keys = details["input"] if isinstance(details["input"], Mapping) else {}
-        nearest = [near for key in keys for near in difflib.get_close_matches(str(key), PLANTS, n=1)]
-        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        hint = next(filter(None, (did_you_mean(key, PLANTS) for key in keys)), "")
         return f"expected a table with one of the keys {', '.join(PLANTS)}{hint}"
     message = details["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
     shown = repr(details["input"])

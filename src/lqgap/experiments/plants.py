@@ -4,6 +4,7 @@ Real plants are drawn by the seed of the study, given by their parameters, or gi
 several sizes are padded with states that nothing reaches and nobody sees, which change no law.
 """
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +17,15 @@ from jaxtyping import Array
 
 from lqgap.batches import join
 from lqgap.errors import LqgapError
-from lqgap.experiments.family import MATRICES, Family
+from lqgap.experiments.family import Family, make_family
 from lqgap.experiments.parsing import Source
 from lqgap.experiments.store import key_of
-from lqgap.experiments.study import Study
+from lqgap.experiments.study import FamilyPlant, MatrixPlant, Study
 from lqgap.simulators import AbstractFamily, Finite, Parameter
 from lqgap.simulators.parameters import require_names
 from lqgap.systems import LQG, stack
+from lqgap.systems.lqg import MATRICES
+from lqgap.training.checkpoint import fingerprint
 
 MAX_MEMBERS = 400  # of the class: banks run a filter for each
 NUM_SAMPLED = 64  # plants of the box beside the map, if it has more than two parameters
@@ -48,6 +51,46 @@ class BoxMap:
     x_values: np.ndarray
     y_values: np.ndarray
     held: Mapping[str, float]
+
+
+class Plants:
+    """All plants of a study, each made when it is first asked for: a run that goes on may need none of them.
+
+    Args:
+        trust: whether the study may name a Python function, which is then imported and called.
+    """
+
+    def __init__(self, study: Study, source: Source, *, trust: bool):
+        self.study, self.source, self.trust = study, source, trust
+
+    @functools.cached_property
+    def family(self) -> Family:
+        """The family of simulators."""
+        return make_family(self.study, self.source, trust=self.trust)
+
+    @functools.cached_property
+    def members(self) -> Finite:
+        """The class as the study asks for it, before the audit."""
+        return make_members(self.study, self.family, self.source)
+
+    @functools.cached_property
+    def real(self) -> RealPlants:
+        """The real plants."""
+        return make_real(self.study, self.family, self.source)
+
+    @functools.cached_property
+    def box(self) -> BoxMap | None:
+        """The map over the box, if there is one."""
+        return make_map(self.study, self.family)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash of all plants where the text of the study does not determine them; else empty."""
+        if isinstance(self.study.plant, FamilyPlant | MatrixPlant):
+            return ""
+        nominal = None if isinstance(self.family, Finite) else self.family.nominal()
+        box = None if self.box is None else self.box.members
+        return fingerprint(nominal, self.members, self.real.systems, box)
 
 
 def key_for(seed: int, purpose: str) -> Array:

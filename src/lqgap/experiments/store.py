@@ -1,9 +1,9 @@
 """Finished work, a row each: what was computed is never computed again.
 
-A unit of work is found by its key, a hash of everything that determines its result (`key_of`). Results are
-plain values in JSON with a checksum; how long it took and on what machine stands beside them and is no part
-of the result. SQLite in its WAL mode lets several processes read and write, and loses nothing when one is
-killed. What is damaged is an error; nothing is ever deleted.
+A unit of work is found by its key, a hash of everything that determines its result: the code, too. Results
+are plain values in JSON with a checksum; how long it took and on what machine stands beside them and is no
+part of the result. SQLite in its WAL mode lets several processes read and write, and loses nothing when one
+is killed. What is damaged is an error; no result of other code or other files is ever deleted.
 """
 
 import contextlib
@@ -13,14 +13,16 @@ import os
 import platform
 import sqlite3
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from dataclasses import replace as changed_to
 from pathlib import Path
 from typing import Any
 
-from lqgap.errors import CorruptFileError, InvalidArgumentError
-from lqgap.version import __version__
+from lqgap.errors import CorruptFileError, InvalidArgumentError, LqgapError, StorageError
+from lqgap.experiments.provenance import code_hash, first_changed, versions
 
 FORMAT = 1
+PRECISION = "float64"
 APPLICATION = 0x6C716770  # "lqgp", in the header of the file
 PATIENCE = 60.0  # seconds to wait for another process
 TABLE = """
@@ -39,11 +41,17 @@ class Unit:
     name: str
     configuration: Mapping[str, Any]
     seed: int
+    files: Mapping[str, str] = field(default_factory=dict)  # that the result was made from, with checksums
+
+    @property
+    def stem(self) -> str:
+        """The key without the files, which are not known before the result is."""
+        return key_of([self.name, self.configuration, self.seed, code_hash(), FORMAT])
 
     @property
     def key(self) -> str:
-        """Different for whatever may give another result: name, configuration, seed, version of lqgap."""
-        return key_of([self.name, self.configuration, self.seed, __version__, FORMAT])
+        """Different for whatever may give another result."""
+        return f"{self.stem}-{key_of(self.files)}" if self.files else self.stem
 
 
 @dataclass(frozen=True)
@@ -81,30 +89,62 @@ class Store:
             raise CorruptFileError(f"{self.path} is damaged: the result of {unit.name} was changed")
         return Finished(None if result is None else json.loads(result), error, seconds)
 
-    def put(self, unit: Unit, finished: Finished, *, versions: Mapping[str, str], precision: str) -> None:
-        """Keep a result; the first one stays, and takes the place of a failure."""
+    def find(self, unit: Unit, folder: Path) -> tuple[Unit | None, str | None]:
+        """The unit as it was computed from files that are still the same; if none is, a file that is not.
+
+        Args:
+            folder: that paths of files are relative to.
+        """
+        if not self.path.exists():
+            return None, None
+        with self._open() as connection:
+            rows = connection.execute(
+                "SELECT configuration FROM units"
+                " WHERE (key = ? OR (key > ? AND key < ?)) AND result IS NOT NULL",
+                (unit.stem, f"{unit.stem}-", f"{unit.stem}."),  # a dot follows the dash
+            ).fetchall()
+            found = [changed_to(unit, files=json.loads(row)["files"]) for (row,) in rows]
+        changed = [first_changed(each.files, folder) for each in found]
+        for each, name in zip(found, changed, strict=True):
+            if name is None:
+                return each, None
+        return None, next(iter(changed), None)
+
+    def has_other_code(self) -> bool:
+        """Whether some results were computed by other code than this."""
+        if not self.path.exists():
+            return False
+        with self._open() as connection:
+            query = "SELECT 1 FROM units WHERE json_extract(versions, '$.code') IS NOT ? LIMIT 1"
+            return connection.execute(query, (code_hash(),)).fetchone() is not None
+
+    def put(self, unit: Unit, finished: Finished, *, replace: bool = False) -> None:
+        """Keep a result in place of a failure; an earlier result stays unless it is to be replaced."""
         result = None if finished.error is not None else _dump(finished.result)
         row = (
             unit.key,
             unit.name,
-            _dump(unit.configuration),
+            _dump({**unit.configuration, "files": dict(unit.files)}),
             result,
             finished.error,
             _checksum(unit.key, result, finished.error),
             unit.seed,
-            precision,
-            _dump(versions),
+            PRECISION,
+            _dump({**versions(), "code": code_hash()}),
             _dump(machine_shape()),
             finished.seconds,
         )
         with self._open() as connection:
             connection.execute("BEGIN IMMEDIATE")
-            connection.execute("DELETE FROM units WHERE key = ? AND result IS NULL", (unit.key,))
+            failed = "key IN (?, ?) AND result IS NULL"  # before its files were known, and after
+            connection.execute(f"DELETE FROM units WHERE {failed}", (unit.stem, unit.key))  # noqa: S608
+            if replace:
+                connection.execute("DELETE FROM units WHERE key = ?", (unit.key,))
             connection.execute(f"INSERT OR IGNORE INTO units VALUES ({','.join('?' * len(row))})", row)  # noqa: S608
             connection.execute("COMMIT")
 
     def rows(self) -> list[dict[str, Any]]:
-        """All rows, by name and key, for whoever wants to look."""
+        """All rows, by name and key."""
         if not self.path.exists():
             return []
         with self._open() as connection:
@@ -116,16 +156,11 @@ class Store:
     def _open(self) -> Iterator[sqlite3.Connection]:
         connection = None
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None)
+            connection = _connect(self.path)
             _prepare(connection, self.path)
             yield connection
         except sqlite3.OperationalError as error:
-            if "locked" in str(error):
-                raise InvalidArgumentError(
-                    f"{self.path} is in use by another process for more than {PATIENCE:g} s"
-                ) from None
-            raise CorruptFileError(f"{self.path} cannot be used as a store: {error}") from None
+            raise _explain(self.path, error) from None
         except (sqlite3.DatabaseError, json.JSONDecodeError, UnicodeDecodeError) as error:
             raise CorruptFileError(f"{self.path} is damaged, or no store of lqgap: {error}") from None
         except OSError as error:
@@ -138,6 +173,26 @@ class Store:
 def machine_shape() -> dict[str, Any]:
     """What kind of machine this is."""
     return {"system": platform.system(), "machine": platform.machine(), "processors": os.cpu_count()}
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """Where nothing can be written, SQLite must be told that nobody else does."""
+    if path.exists() and not os.access(path.parent, os.W_OK):
+        address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+        return sqlite3.connect(address, uri=True, isolation_level=None)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+
+
+def _explain(path: Path, error: sqlite3.OperationalError) -> LqgapError:
+    text = str(error)
+    if "locked" in text:
+        return InvalidArgumentError(f"{path} is in use by another process for more than {PATIENCE:g} s")
+    if "full" in text or "disk I/O" in text:
+        return StorageError(f"{path} cannot be written: {text}; what it has is kept")
+    if "readonly" in text or "unable to open" in text:
+        return InvalidArgumentError(f"{path} cannot be written: {text}")
+    return CorruptFileError(f"{path} cannot be used as a store: {text}")
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:

@@ -14,13 +14,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 from lqgap.experiments.toml import write_toml
 
 
-class Part(BaseModel):
-    """A table of a study."""
+class Table(BaseModel):
+    """A table of a study file."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
 
-class Choices(Part):
+class Choices(Table):
     """A parameter that is one of a few values."""
 
     choices: list[float] = Field(min_length=1)
@@ -52,7 +52,7 @@ Name = Annotated[str, Field(pattern=r"^-?[A-Za-z_][A-Za-z0-9_]*$", max_length=60
 NamedMatrix = Annotated[list[Annotated[list[float | Name], Field(min_length=1)]], Field(min_length=1)]
 
 
-class FamilyPlant(Part):
+class FamilyPlant(Table):
     """A built-in family; every other key is one of its quantities."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="allow", allow_inf_nan=False)
@@ -61,7 +61,7 @@ class FamilyPlant(Part):
     family: str
 
 
-class MatrixPlant(Part):
+class MatrixPlant(Table):
     """Matrices whose entries may be names of parameters."""
 
     A: NamedMatrix
@@ -75,7 +75,7 @@ class MatrixPlant(Part):
     parameters: dict[Name, Extent] = Field(min_length=1)
 
 
-class FilePlant(Part):
+class FilePlant(Table):
     """A MAT file: a class of plants, or one plant and by how much every entry may be off."""
 
     file: str
@@ -83,7 +83,7 @@ class FilePlant(Part):
     sampling_time: float | None = Field(default=None, gt=0)
 
 
-class PythonPlant(Part):
+class PythonPlant(Table):
     """A function that returns a family or a finite class."""
 
     python: str = Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
@@ -107,46 +107,46 @@ Plant = Annotated[
 ]
 
 
-class Cost(Part):
+class Cost(Table):
     """Weights in place of the family's own."""
 
     Q: Matrix | None = None
     R: Matrix | None = None
 
 
-class Grid(Part):
+class Grid(Table):
     """The simulators that policies are made from."""
 
     points: Annotated[int, Field(ge=1, le=1000)] | dict[str, Annotated[int, Field(ge=1, le=1000)]] = 4
     sample: int | None = Field(default=None, ge=1, le=1000)
 
 
-class Plain(Part):
+class Plain(Table):
     """A method without options."""
 
 
-class Trained(Part):
+class Trained(Table):
     """A policy that is trained."""
 
     policy: Literal["bank", "probing", "recurrent"] = "bank"
     steps: int = Field(default=60, ge=1, le=1_000_000)
 
 
-class Identify(Part):
+class Identify(Table):
     """Random inputs for a while, then the controller of the likeliest member."""
 
     probe: int = Field(default=50, ge=1, le=100_000)
     scale: float = Field(default=2.0, gt=0)
 
 
-class Adaptive(Part):
+class Adaptive(Table):
     """LQG-VTR, which learns on the plant itself."""
 
     constants: Literal["calibrated", "theory"] = "calibrated"
     runs: int = Field(default=8, ge=1, le=10_000)  # of each plant: a run is longer work than a rollout
 
 
-class Methods(Part):
+class Methods(Table):
     """What is compared; None is left out."""
 
     nominal: Plain | None = None
@@ -167,7 +167,7 @@ class Methods(Part):
         return self
 
     @property
-    def chosen(self) -> dict[str, Part]:
+    def chosen(self) -> dict[str, Table]:
         """The methods that are compared, by name."""
         return {name: part for name in Methods.model_fields if (part := getattr(self, name)) is not None}
 
@@ -184,7 +184,7 @@ EVERY_METHOD = Methods(
 )
 
 
-class OutsidePlant(Part):
+class OutsidePlant(Table):
     """A plant that need not belong to the family."""
 
     A: Matrix
@@ -197,7 +197,7 @@ class OutsidePlant(Part):
     S0: Matrix | None = None
 
 
-class Real(Part):
+class Real(Table):
     """The plants that methods are judged on."""
 
     count: int = Field(default=20, ge=0, le=10_000)
@@ -211,7 +211,7 @@ class Real(Part):
         return self
 
 
-class Evaluation(Part):
+class Evaluation(Table):
     """How closely is looked."""
 
     rollouts: int = Field(default=256, ge=2, le=1_000_000)
@@ -220,7 +220,7 @@ class Evaluation(Part):
     trajectories: int = Field(default=3, ge=0, le=100)
 
 
-class Study(Part):
+class Study(Table):
     """All that determines a run."""
 
     title: str = Field(default="", max_length=200)
@@ -232,6 +232,11 @@ class Study(Part):
     methods: Methods = EVERY_METHOD
     real: Real = Real()
     evaluation: Evaluation = Evaluation()
+
+    @property
+    def heading(self) -> str:
+        """The title, or what stands in its place."""
+        return self.title or "A study"
 
     def to_toml(self) -> str:
         """The study with everything in its place, defaults included."""

@@ -5,33 +5,46 @@ on its class and its real plants. Processes compute; only the one that started t
 is kept with its error and does not stop the others; it is tried again in the next sweep.
 """
 
+import contextlib
 import itertools
 import json
 import tempfile
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lqgap.errors import InvalidArgumentError, LqgapError
-from lqgap.experiments.parsing import Source, check_study, content_hash
+from lqgap.errors import InvalidArgumentError, LqgapError, warn
+from lqgap.experiments.parsing import Source, check_study
+from lqgap.experiments.provenance import files_of
+from lqgap.experiments.record import Estimate, Number, Part
 from lqgap.experiments.store import Finished, Store, Unit
-from lqgap.experiments.study import Adaptive, Part, Study
-from lqgap.experiments.transfer import STORE, versions
+from lqgap.experiments.study import Study
+from lqgap.experiments.transfer import STORE
 from lqgap.experiments.workers import Outcome, attempt, run_all
+from lqgap.files import require_folder
 
 MAX_STUDIES = 100_000
 Progress = Callable[[int, int], None]  # how many of how many are done
 
 
-@dataclass(frozen=True)
-class Row:
+class MethodRow(Part):
+    """The gaps of a method in one study of a sweep."""
+
+    worst_box: Estimate | None  # None where there is no map
+    worst_class: Estimate | None
+    worst_real: Estimate
+    mean_real: Estimate
+    optimal_cost_real: Number  # mean over the real plants
+
+
+class Row(Part):
     """A study of a sweep: what was varied, and what came out."""
 
-    varied: Mapping[str, Any]
-    methods: Mapping[str, Mapping[str, float]]  # by method: gaps by name; empty if it failed
+    varied: dict[str, Any]
+    methods: dict[str, MethodRow]  # empty if it failed
     error: str | None
 
 
@@ -43,6 +56,7 @@ class Task:
     folder: str
     name: str
     trust: bool
+    scratch: str  # a folder to work in, on the machine that the sweep was started on
 
 
 def sweep(
@@ -51,38 +65,48 @@ def sweep(
     folder: str | Path,
     *,
     over: Mapping[str, Sequence[Any]],
-    processes: int = 2,
-    client: Any = None,
+    workers: Any = 2,
     trust: bool = False,
     progress: Progress | None = None,
+    notice: Callable[[str], None] = warn,
 ) -> list[Row]:
     """The rows of all combinations, in order.
 
     Args:
         over: values by key, such as {"horizon": [50, 100], "methods.robust.steps": [30, 60]}.
-        client: of `dask.distributed`; if left out, processes of this machine.
+        workers: the number of processes of this machine, or a client of `dask.distributed`.
         trust: whether studies may name a Python function.
+        notice: told what a user should know, a line at a time.
     """
     studies = combine(study, source, over)
     store = Store(Path(folder) / STORE)
-    units = [_unit(each, source) for _, each in studies]
-    found = [store.get(unit) for unit in units]
+    units = [Unit("sweep", each.model_dump(exclude={"title"}), seed=each.seed) for _, each in studies]
+    found = [_known(store, unit, source) for unit in units]
     missing = [i for i, known in enumerate(found) if known is None or known.error is not None]
-    tasks = [
-        Task(studies[i][1].model_dump(exclude_none=True), str(source.folder.resolve()), source.name, trust)
-        for i in missing
-    ]
-    outcomes = run_all(_timed, tasks, processes=processes) if client is None else _on_dask(client, tasks)
     done = len(studies) - len(missing)
-    for outcome in outcomes:
-        index = missing[outcome.index]
-        answer, seconds = outcome.answer or (None, 0.0)
-        finished = Finished(answer, outcome.error, seconds)
-        found[index] = finished
-        store.put(units[index], finished, versions=versions(), precision="float64")
-        done += 1
-        if progress is not None:
-            progress(done, len(studies))
+    if missing:
+        require_folder(folder)
+        if store.has_other_code():
+            notice(f"{store.path} has results of another version of lqgap, which are kept, not used")
+    with contextlib.ExitStack() as stack:
+        scratch = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+        place = str(source.folder.resolve())
+        tasks = [
+            Task(studies[i][1].model_dump(exclude_none=True), place, source.name, trust, scratch)
+            for i in missing
+        ]
+        is_local = isinstance(workers, int)
+        outcomes = run_all(_timed, tasks, processes=workers) if is_local else _on_dask(workers, tasks)
+        stack.callback(outcomes.close)  # workers end before what they work in is removed
+        for outcome in outcomes:
+            index = missing[outcome.index]
+            answer, files, seconds = outcome.answer or (None, {}, 0.0)
+            finished = Finished(answer, outcome.error, seconds)
+            found[index] = finished
+            store.put(replace(units[index], files=files), finished)
+            done += 1
+            if progress is not None:
+                progress(done, len(studies))
     return [_row(varied, known) for (varied, _), known in zip(studies, found, strict=True)]
 
 
@@ -124,48 +148,36 @@ def combine(
     return found
 
 
-def measure(task: Task) -> dict[str, dict[str, float]]:
-    """The gaps of all methods of a study."""
+def measure(task: Task) -> tuple[dict[str, Any], dict[str, str]]:
+    """By method a `MethodRow` in plain values; and the files that the plants were made from."""
     import lqgap
-    from lqgap.experiments import units
+    from lqgap.experiments.pipeline import judge_methods, judge_plants, run_audit
+    from lqgap.experiments.plants import Plants
+    from lqgap.experiments.work import Work
 
     lqgap.enable_x64()  # a worker of a cluster has settings of its own
     study, source = Study.model_validate(task.study), Source(task.name, Path(task.folder))
-    with tempfile.TemporaryDirectory() as folder:
-        workspace = units.Workspace(study, source, Path(folder), trust=task.trust)
-        workspace.kept = units.audit(workspace)["kept"]
-        value = units.optimum(workspace)["value"]
-        rows = {}
-        for name, options in study.methods.chosen.items():
-            gaps = _judge(workspace, name, options)
-            if gaps is None:
-                continue
-            mean = gaps["mean"]
-            rows[name] = {
-                "worst_class": max(mean["grid"]),
-                "worst_box": max(mean["grid"] + mean["map"]),
-                "worst_real": max(mean["real"]),
-                "mean_real": sum(mean["real"]) / len(mean["real"]),
-                "optimal_cost_real": sum(value["real"]) / len(value["real"]),
-            }
-    return rows
+    work, rows = Work(Plants(study, source, trust=task.trust)), {}
+    scratch = task.scratch if Path(task.scratch).is_dir() else None
+    with tempfile.TemporaryDirectory(dir=scratch) as folder:
+        workspace, _ = run_audit(work, Path(folder))
+        costs = [plant.optimal_cost for plant in judge_plants(work, workspace).real]
+        for each in judge_methods(work, workspace):
+            found = each.judged.gaps
+            row = MethodRow(
+                worst_box=found.box_worst,
+                worst_class=found.grid_worst,
+                worst_real=found.real_worst,
+                mean_real=found.real_mean,
+                optimal_cost_real=sum(costs) / len(costs),
+            )
+            rows[each.name] = row.model_dump(mode="json")
+    return rows, files_of(study, source)
 
 
-def _judge(workspace: Any, name: str, options: Part) -> dict[str, Any] | None:
-    """The gaps of a method; None if the class has none of its kind."""
-    from lqgap.experiments import adaptation, units
-
-    if isinstance(options, Adaptive):
-        return adaptation.judge(workspace, options)
-    if name == "oracle":
-        return units.judge(workspace, None)
-    made = units.train(workspace, name, key=name)
-    return None if "missing" in made else units.judge(workspace, units.open_policy(workspace, made))
-
-
-def _timed(task: Task) -> tuple[dict[str, dict[str, float]], float]:
+def _timed(task: Task) -> tuple[dict[str, Any], dict[str, str], float]:
     start = time.perf_counter()
-    return measure(task), time.perf_counter() - start
+    return *measure(task), time.perf_counter() - start
 
 
 def _attempt_timed(task: Task) -> tuple[Any, str | None]:
@@ -173,7 +185,7 @@ def _attempt_timed(task: Task) -> tuple[Any, str | None]:
     return attempt(_timed, task)
 
 
-def _on_dask(client: Any, tasks: Sequence[Task]) -> Iterator[Outcome]:
+def _on_dask(client: Any, tasks: Sequence[Task]) -> Generator[Outcome]:
     """The outcomes from a cluster, as they are ready; it tries again itself when a worker dies."""
     from distributed import as_completed
 
@@ -191,15 +203,17 @@ def _on_dask(client: Any, tasks: Sequence[Task]) -> Iterator[Outcome]:
         client.cancel(futures)
 
 
-def _unit(study: Study, source: Source) -> Unit:
-    configuration = {"study": study.model_dump(exclude={"title"}), "content": content_hash(study, source)}
-    return Unit("sweep", configuration, seed=study.seed)
+def _known(store: Store, unit: Unit, source: Source) -> Finished | None:
+    current, _ = store.find(unit, source.folder)
+    return None if current is None else store.get(current)
 
 
 def _row(varied: Mapping[str, Any], known: Finished | None) -> Row:
     if known is None or known.error is not None:
-        return Row(varied, {}, "it was not computed" if known is None else known.error)
-    return Row(varied, known.result, None)
+        error = "it was not computed" if known is None else known.error
+        return Row(varied=dict(varied), methods={}, error=error)
+    methods = {name: MethodRow.model_validate(row) for name, row in known.result.items()}
+    return Row(varied=dict(varied), methods=methods, error=None)
 
 
 def _read_values(text: str) -> list[Any]:

@@ -1,4 +1,4 @@
-"""The units of work of a study: each a function from the study to plain values for the record.
+"""The units of work of a study: each a function from the study to a part of the record.
 
 A `Workspace` holds what several units need and makes it when it is first asked for, so that a run that was
 stopped does not make again what its store has. All chance follows from the seed: a unit gives the same
@@ -7,7 +7,7 @@ result whenever it is computed.
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,179 +15,222 @@ import jax
 import numpy as np
 
 from lqgap.batches import join, take
-from lqgap.errors import InvalidArgumentError, LqgapError, NotConvergedError
+from lqgap.errors import LqgapError, NotConvergedError
 from lqgap.evaluation import gap, gap_by_horizon, rollout
 from lqgap.evaluation.gap import references_of
 from lqgap.evaluation.horizons import shorten
-from lqgap.experiments.family import Family, make_family
-from lqgap.experiments.methods import make_policy, plan_for
-from lqgap.experiments.parsing import Source
-from lqgap.experiments.plants import BoxMap, RealPlants, key_for, make_map, make_members, make_real, pad_to
-from lqgap.experiments.study import Study
-from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, load_policy, save_policy
-from lqgap.simulators import Finite, check_assumptions
+from lqgap.experiments.methods import ABOUT, make_policy, plan_for
+from lqgap.experiments.plants import BoxMap, Plants, key_for, pad_to
+from lqgap.experiments.provenance import checksum
+from lqgap.experiments.record import (
+    Audit,
+    BoundRow,
+    BoundsSheet,
+    Condition,
+    Estimate,
+    GapMap,
+    HeatMap,
+    Look,
+    MethodGaps,
+    Parameter,
+    Plant,
+    Series,
+    Trajectory,
+)
+from lqgap.experiments.results import (
+    AuditedClass,
+    Growth,
+    Judged,
+    JudgedPlants,
+    LowerBound,
+    Runs,
+    Theory,
+    TrainedPolicy,
+)
+from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, save_policy
+from lqgap.simulators import AbstractFamily, Finite, check_assumptions
 from lqgap.systems import LQG
 from lqgap.theory import bounds, minimax_lower_bound
+from lqgap.theory.certificates.bracket import upper_limit
 from lqgap.theory.lower_bounds.belief import belief_bound, is_small
 
-NOISE = "evaluation noise"  # all methods meet the same
+NOISE = "evaluation noise"  # the same for all methods
 BOUND_TOLERANCE = 1e-4  # relative, of the search over priors, each of which gives a bound
 MAX_CORNERS = 4  # members that the lower bound is computed for
+DELTA = 0.05  # with which the upper end of the bracket may fail
+OUTSIDE = (
+    "{name} is outside of the family: no simulator is like it (realizability fails), and what is said of the "
+    "worst over the box does not hold for it"
+)
+FROM_CLASS = "the real plants are drawn from the class itself: no method meets a plant it has not seen"
 
 
 class Workspace:
-    """A study at work.
+    """An audited study at work.
 
     Args:
-        kept: the members that the audit left; None before it.
+        kept: the members that the audit left.
+        folder: of the run.
     """
 
-    def __init__(self, study: Study, source: Source, folder: Path, *, trust: bool):
-        self.study, self.source, self.folder, self.trust = study, source, folder, trust
-        self.kept: list[int] | None = None
-
-    @functools.cached_property
-    def family(self) -> Family:
-        """The family of simulators."""
-        return make_family(self.study, self.source, trust=self.trust)
-
-    @functools.cached_property
-    def all_members(self) -> Finite:
-        """The class as the study asks for it."""
-        return make_members(self.study, self.family, self.source)
+    def __init__(self, plants: Plants, kept: Sequence[int], folder: Path):
+        self.plants, self.kept, self.folder = plants, kept, folder
+        self.study = plants.study
 
     @functools.cached_property
     def members(self) -> Finite:
         """The class without the members that the audit removed."""
-        if self.kept is None:
-            raise InvalidArgumentError("the class was not audited yet")
-        return self.all_members.subset(self.kept)
-
-    @functools.cached_property
-    def real(self) -> RealPlants:
-        """The real plants."""
-        return make_real(self.study, self.family, self.source)
-
-    @functools.cached_property
-    def box(self) -> BoxMap | None:
-        """The map over the box, if there is one."""
-        return make_map(self.study, self.family)
+        return self.plants.members.subset(self.kept)
 
     @functools.cached_property
     def judged(self) -> LQG:
-        """All plants that methods meet: the class, the map and the real ones, one after the other."""
-        groups = [self.members.systems, self.real.systems]
-        if self.box is not None:
-            groups.insert(1, self.box.members.systems)
+        """All plants that methods are evaluated on: the class, the map and the real ones, in this order."""
+        groups = [self.members.systems, self.plants.real.systems]
+        if self.plants.box is not None:
+            groups.insert(1, self.plants.box.members.systems)
         most = max(group.num_states for group in groups)
         return join([pad_to(group, most) for group in groups])
 
-    def split(self, values: np.ndarray) -> dict[str, list[float]]:
-        """Values of all judged plants by where the plants come from."""
-        class_size, num_real = len(self.members), len(self.real.names)
-        return {
-            "grid": values[:class_size].tolist(),
-            "map": values[class_size : len(values) - num_real].tolist(),
-            "real": values[len(values) - num_real :].tolist(),
-        }
+    def split(self, values: np.ndarray) -> tuple[list[float], list[float], list[float]]:
+        """Values of all judged plants: those of the class, of the map, and of the real plants."""
+        first, last = len(self.members), len(values) - len(self.plants.real.names)
+        return values[:first].tolist(), values[first:last].tolist(), values[last:].tolist()
 
     def policy_path(self, name: str, key: str) -> Path:
         """Where the policy of a method lies; another study has another key."""
         return Path("policies") / f"{name}-{key[:8]}.safetensors"
 
 
-def audit(workspace: Workspace) -> dict[str, Any]:
+def audit(plants: Plants) -> AuditedClass:
     """Which assumptions hold, and which members are left: those that have an optimum."""
-    members = workspace.all_members
-    report = check_assumptions(members)
-    has_optimum = np.asarray(report.measures.has_optimum)
+    members = plants.members
+    found = check_assumptions(members)
+    has_optimum = np.asarray(found.measures.has_optimum)
     kept = np.flatnonzero(has_optimum).tolist()
     if not kept:
-        raise NotConvergedError(f"no member of the class has an optimum: {report.checks[0].remedy}")
+        raise NotConvergedError(f"no member of the class has an optimum: {found.checks[0].remedy}")
     actions = []
     if removed := len(members) - len(kept):
         first = members.describe(int(np.argmin(has_optimum)))
         actions.append(f"removed {removed} of {len(members)} members, which have no optimum, such as {first}")
-    unstable = int(np.sum(np.asarray(report.measures.spectral_radius)[kept] >= 1))
+    unstable = int(np.sum(np.asarray(found.measures.spectral_radius)[kept] >= 1))
     if unstable:
         actions.append(f"kept {unstable} members that are not stable by themselves: no bound of theory holds")
-    contraction = report.contraction
-    if contraction is not None and contraction.holds and not report.holds_as_printed:
+    contraction = found.contraction
+    if contraction is not None and contraction.holds and not found.holds_as_printed:
         actions.append(
             f"bounds use a common weighted norm of condition {contraction.condition:.3g}, in which all "
             f"closed loops contract by {contraction.gamma:.4g}"
         )
     conditions = [
-        {
-            "assumption": check.assumption,
-            "statement": check.statement,
-            "as_printed": bool(check.as_printed),
-            "repaired": bool(check.repaired),
-            "value": float(check.value),
-            "margin": float(check.margin),
-            "set_by": members.describe(check.member),
-            "remedy": check.remedy,
-        }
-        for check in report.checks
+        Condition(
+            assumption=check.assumption,
+            statement=check.statement,
+            as_printed=bool(check.as_printed),
+            repaired=bool(check.repaired),
+            value=float(check.value),
+            margin=float(check.margin),
+            set_by=members.describe(check.member),
+            remedy=check.remedy,
+        )
+        for check in found.checks
     ]
-    return {
-        "kept": kept,
-        "audit": {
-            "num_members": len(members),
-            "num_kept": len(kept),
-            "actions": actions,
-            "conditions": conditions,
-            "constants": {name: float(value) for name, value in report.constants.items()},
-        },
-    }
+    constants = {name: float(value) for name, value in found.constants.items()}
+    report = Audit(
+        num_members=len(members),
+        num_kept=len(kept),
+        actions=actions,
+        conditions=conditions,
+        constants=constants,
+    )
+    return AuditedClass(kept=kept, audit=report)
 
 
-def optimum(workspace: Workspace) -> dict[str, Any]:
-    """What a controller that knows its plant costs, for every plant that methods meet."""
+def optimum(workspace: Workspace) -> JudgedPlants:
+    """What a controller that knows its plant costs, for every plant that methods are evaluated on."""
+    plants = workspace.plants
     value = np.asarray(references_of(workspace.judged, horizon=workspace.study.horizon).value)
-    return {"value": workspace.split(value)}
+    _, of_map, of_real = workspace.split(value)
+    real = [
+        Plant(name=name, parameters=dict(parameters), is_member=is_member, optimal_cost=cost)
+        for name, parameters, is_member, cost in zip(
+            plants.real.names, plants.real.parameters, plants.real.is_member, of_real, strict=True
+        )
+    ]
+    warnings = [OUTSIDE.format(name=plant.name) for plant in real if not plant.is_member]
+    if isinstance(plants.family, Finite) and workspace.study.real.count:
+        warnings.append(FROM_CLASS)
+    parameters = plants.family.parameters if isinstance(plants.family, AbstractFamily) else ()
+    return JudgedPlants(
+        parameters=[_parameter(p) for p in parameters],
+        real=real,
+        heat_map=None if plants.box is None else _heat_map(plants.box, of_map),
+        warnings=warnings,
+    )
 
 
-def train(workspace: Workspace, name: str, *, key: str) -> dict[str, Any]:
+def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
     """Make the policy of a method, and save it; a class may have none of some kind."""
     study, path = workspace.study, workspace.policy_path(name, key)
     try:
         made = make_policy(
             name,
             study.methods.chosen[name],
-            family=workspace.family,
+            family=workspace.plants.family,
             members=workspace.members,
             horizon=study.horizon,
             seed=study.seed,
             checkpoints=workspace.folder / "checkpoints" / f"{name}-{key[:8]}",
         )
     except NotConvergedError as error:
-        return {"missing": str(error)}
+        return TrainedPolicy(missing=str(error))
     save_policy(workspace.folder / path, made.policy)
-    looks = [
-        {"stage": int(look["stage"]), "step": int(look["step"])}
-        | {part: float(look[part]) for part in ("worst", "mean", "best")}
+    history = [
+        Look(
+            stage=int(look["stage"]),
+            step=int(look["step"]),
+            worst=float(look["worst"]),
+            mean=float(look["mean"]),
+            best=float(look["best"]),
+        )
         for look in made.history
     ]
-    return {"file": path.as_posix(), "history": looks}
+    return TrainedPolicy(file=path.as_posix(), checksum=checksum(workspace.folder / path), history=history)
 
 
-def judge(workspace: Workspace, policy: AbstractPolicy | None) -> dict[str, Any]:
-    """The gap of a policy on every plant; None knows the plant and has none."""
-    count = len(workspace.judged.A)
-    if policy is None:
-        return {"mean": workspace.split(np.zeros(count)), "stderr": workspace.split(np.zeros(count))}
-    estimate = gap(
-        policy,
-        workspace.judged,
-        horizon=workspace.study.horizon,
-        key=key_for(workspace.study.seed, NOISE),
-        num_rollouts=workspace.study.evaluation.rollouts,
+def judge(workspace: Workspace, name: str, policy: AbstractPolicy | None, *, num_rollouts: int) -> Judged:
+    """The gaps of a method on every plant; None knows the plant and has none."""
+    mean = stderr = np.zeros(len(workspace.judged.A))
+    if policy is not None:
+        study = workspace.study
+        key = key_for(study.seed, NOISE)
+        estimate = gap(policy, workspace.judged, horizon=study.horizon, key=key, num_rollouts=num_rollouts)
+        mean, stderr = estimate.mean, estimate.stderr
+    of_class, of_map, of_real = (
+        [Estimate(mean=m, stderr=s) for m, s in zip(*parts, strict=True)]
+        for parts in zip(workspace.split(mean), workspace.split(stderr), strict=True)
     )
-    return {"mean": workspace.split(estimate.mean), "stderr": workspace.split(estimate.stderr)}
+    box, found = workspace.plants.box, [*of_class, *of_map]
+    worst = _argmax(found)
+    gaps = MethodGaps(
+        method=name,
+        grid_worst=of_class[_argmax(of_class)],
+        grid_mean=_mean(of_class),
+        box_worst=None if box is None else found[worst],
+        box_worst_at=None if box is None else _parameters_at(workspace, box, worst),
+        real=of_real,
+        real_worst=of_real[_argmax(of_real)],
+        real_mean=_mean(of_real),
+    )
+    size = len(of_class)
+    return Judged(
+        gaps=gaps,
+        heat_map=None if box is None else GapMap(method=name, gap=_table(box, [e.mean for e in of_map])),
+        upper=float(upper_limit(np.asarray(mean[:size]), np.asarray(stderr[:size]), delta=DELTA)),
+    )
 
 
-def by_horizon(workspace: Workspace, policy: AbstractPolicy) -> dict[str, Any]:
+def by_horizon(workspace: Workspace, name: str, policy: AbstractPolicy) -> Growth:
     """The largest gap over the class at every horizon."""
     horizons = workspace.study.evaluation.horizons
     estimates = gap_by_horizon(
@@ -197,54 +240,63 @@ def by_horizon(workspace: Workspace, policy: AbstractPolicy) -> dict[str, Any]:
         key=key_for(workspace.study.seed, NOISE),
         num_rollouts=workspace.study.evaluation.rollouts,
     )
-    return {"worst": [{"mean": e.worst, "stderr": e.worst_stderr} for e in estimates]}
+    values = [Estimate(mean=float(e.worst), stderr=float(e.worst_stderr)) for e in estimates]
+    label = ABOUT[name].label
+    return Growth(
+        series=Series(method=name, label=label, kind="worst gap", horizons=list(horizons), values=values)
+    )
 
 
-def runs(workspace: Workspace, policy: AbstractPolicy | None) -> list[dict[str, Any]]:
+def runs(workspace: Workspace, name: str, policy: AbstractPolicy | None) -> Runs:
     """One run on each of the first real plants; the noise of a plant is the same for all methods."""
-    found = []
-    for index in range(min(workspace.study.evaluation.trajectories, len(workspace.real.names))):
-        plant = take(workspace.real.systems, index)
-        acting = FiniteHorizonLQG(plant, workspace.study.horizon) if policy is None else policy
+    real, horizon, found = workspace.plants.real, workspace.study.horizon, []
+    for index in range(min(workspace.study.evaluation.trajectories, len(real.names))):
+        plant = take(real.systems, index)
+        acting = FiniteHorizonLQG(plant, horizon) if policy is None else policy
         key = jax.random.fold_in(key_for(workspace.study.seed, "runs"), index)
-        run = rollout(acting, plant, horizon=workspace.study.horizon, key=key)
-        parts = {name: np.asarray(getattr(run, name)).tolist() for name in ("cost", "u", "y")}
-        found.append({"plant": workspace.real.names[index], **parts})
-    return found
+        run = rollout(acting, plant, horizon=horizon, key=key)
+        parts = {part: np.asarray(getattr(run, part)).tolist() for part in ("cost", "u", "y")}
+        found.append(Trajectory(method=name, plant=real.names[index], **parts))
+    return Runs(runs=found)
 
 
-def lower_bound(workspace: Workspace) -> dict[str, Any]:
+def lower_bound(workspace: Workspace) -> LowerBound:
     """What no policy can beat on some corners of the class, and so on all of it; at other horizons, too."""
+    study = workspace.study
     corners = workspace.members.subset(_corners(workspace.members))
     # The sharpest kind if its sums are small enough, or else the one that always is.
-    pair = take(references_of(corners.systems, horizon=workspace.study.horizon), [0, -1])
+    pair = take(references_of(corners.systems, horizon=study.horizon), [0, -1])
     kinds = ("bayes",) if is_small(pair, num_steps=2) else ("two-point",)
-    bound = minimax_lower_bound(corners, horizon=workspace.study.horizon, kinds=kinds)
+    bound = minimax_lower_bound(corners, horizon=study.horizon, kinds=kinds)
     set_by = list(bound.pair)
-    horizons = workspace.study.evaluation.horizons
-    later: list[float] = []
-    if horizons and bound.kind == "bayes" and bound.num_steps == 2:  # cheap at any horizon
+    horizons, values = [study.horizon], [float(bound.value)]
+    if study.evaluation.horizons and bound.kind == "bayes" and bound.num_steps == 2:  # cheap at any horizon
+        horizons = list(study.evaluation.horizons)
         references = references_of(corners.subset(set_by).systems, horizon=max(horizons))
-        shorter = (shorten(references, sooner=max(horizons) - horizon) for horizon in horizons)
-        later = [
-            belief_bound(reference, num_steps=2, tolerance=BOUND_TOLERANCE).value for reference in shorter
-        ]
-    return {
-        "value": bound.value,
-        "kind": bound.kind,
-        "set_by": [corners.describe(index) for index in dict.fromkeys(set_by)],
-        "by_horizon": later,
-    }
+        shorter = [shorten(references, sooner=max(horizons) - horizon) for horizon in horizons]
+        values = [float(belief_bound(each, num_steps=2, tolerance=BOUND_TOLERANCE).value) for each in shorter]
+    return LowerBound(
+        value=float(bound.value),
+        kind=bound.kind,
+        set_by=[corners.describe(index) for index in dict.fromkeys(set_by)],
+        series=Series(
+            method=None,
+            label="No policy is better",
+            kind="lower bound",
+            horizons=horizons,
+            values=[Estimate(mean=value, stderr=0.0) for value in values],
+        ),
+    )
 
 
-def theory_bounds(workspace: Workspace) -> dict[str, Any]:
+def theory_bounds(workspace: Workspace) -> Theory:
     """The sheet of bounds; where theory does not apply, why."""
     horizon = workspace.study.horizon
     try:
         sheet = bounds(workspace.members, horizon=horizon)
     except LqgapError as error:
-        return {"missing": str(error)}
-    columns = {bound.name: bound for bound in sheet.bounds}
+        return Theory(missing=str(error))
+    columns = dict(zip(("printed", "corrected", "actual"), sheet.bounds, strict=True))
     names = list(dict.fromkeys(itertools.chain.from_iterable(bound.terms for bound in sheet.bounds)))
     readers: dict[str, Callable[[Any], float | None]] = {
         name: lambda bound, name=name: bound.terms.get(name) for name in names
@@ -252,28 +304,50 @@ def theory_bounds(workspace: Workspace) -> dict[str, Any]:
     for name in ("regret", "gap", "nothing", "useful_from"):
         readers[name] = lambda bound, name=name: getattr(bound, name)
     rows = [
-        {
-            "name": name,
-            "printed": read(columns["printed"]),
-            "corrected": read(columns["corrected"]),
-            "actual": read(columns["actual norms"]),
-        }
+        BoundRow(name=name, **{column: read(bound) for column, bound in columns.items()})
         for name, read in readers.items()
     ]
-    vacuous = dict(zip(("printed", "corrected", "actual"), (b.vacuous for b in sheet.bounds), strict=True))
-    return {
-        "sheet": {
-            "title": sheet.title,
-            "horizon": horizon,
-            "rows": rows,
-            "vacuous": {name: bool(value) for name, value in vacuous.items()},
-        }
-    }
+    vacuous = {name: bool(bound.vacuous) for name, bound in columns.items()}
+    return Theory(sheet=BoundsSheet(title=sheet.title, horizon=horizon, rows=rows, vacuous=vacuous))
 
 
-def open_policy(workspace: Workspace, made: dict[str, Any]) -> AbstractPolicy:
-    """The policy that a unit of training saved."""
-    return load_policy(workspace.folder / made["file"])
+def _parameter(parameter: Any) -> Parameter:
+    return Parameter(name=parameter.name, unit=parameter.unit, low=parameter.low, high=parameter.high)
+
+
+def _heat_map(box: BoxMap, costs: Sequence[float]) -> HeatMap:
+    return HeatMap(
+        x=_parameter(box.x),
+        y=_parameter(box.y),
+        x_values=box.x_values.tolist(),
+        y_values=box.y_values.tolist(),
+        held=dict(box.held),
+        optimal_cost=_table(box, costs),
+        maps=[],
+    )
+
+
+def _table(box: BoxMap, values: Sequence[float]) -> list[list[float]]:
+    """The values of a map, a row for each value of the second parameter; plants beyond it are left out."""
+    rows, columns = len(box.y_values), len(box.x_values)
+    return np.asarray(values[: rows * columns]).reshape(rows, columns).tolist()
+
+
+def _argmax(estimates: Sequence[Estimate]) -> int:
+    return int(np.argmax([estimate.mean for estimate in estimates]))
+
+
+def _mean(estimates: Sequence[Estimate]) -> Estimate:
+    """Plants share noise: the error of their mean is at most the mean of their errors."""
+    mean, stderr = (np.mean([getattr(e, part) for e in estimates]) for part in ("mean", "stderr"))
+    return Estimate(mean=float(mean), stderr=float(stderr))
+
+
+def _parameters_at(workspace: Workspace, box: BoxMap, index: int) -> dict[str, float]:
+    """Of the plant of this number among the class and then the map."""
+    size = len(workspace.members)
+    members, row = (workspace.members, index) if index < size else (box.members, index - size)
+    return dict(zip(members.names, np.asarray(members.parameters[row]).tolist(), strict=True))
 
 
 def _corners(members: Finite) -> list[int]:

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
@@ -31,7 +31,7 @@ class Outcome:
     error: str | None
 
 
-def run_all(function: Callable[[Any], Any], items: Sequence[Any], *, processes: int) -> Iterator[Outcome]:
+def run_all(function: Callable[[Any], Any], items: Sequence[Any], *, processes: int) -> Generator[Outcome]:
     """Apply a function of a module to all items; outcomes come as they are ready.
 
     Closing the iterator, or an interrupt, ends all processes.

@@ -63,7 +63,7 @@ def choose_probing(members: Finite, *, num_steps: Any, delta: float = 0.05) -> P
         members: those that are to be told apart; for a family, a grid as coarse as control allows.
         delta: probability of failing on the hardest pair, and of the likelihood set.
     """
-    num_steps = _read(members, num_steps)
+    members, num_steps = _read(members, num_steps)
     if not isinstance(delta, float) or not 0 < delta < 1:
         raise InvalidArgumentError(f"delta is {delta!r}, expected a probability between 0 and 1")
     if len(members) < 2:
@@ -97,7 +97,7 @@ def probing_for_gains(members: Finite, *, num_steps: Any, error: Any = 0.1) -> f
     Args:
         error: relative standard error of the gain, for the worst input of the worst member.
     """
-    num_steps = _read(members, num_steps)
+    members, num_steps = _read(members, num_steps)
     error = read_positive("error", error)
     information = np.asarray(_gain_information(members.optima(), members.systems))
     if np.any(information == 0):
@@ -108,11 +108,8 @@ def probing_for_gains(members: Finite, *, num_steps: Any, error: Any = 0.1) -> f
     return float(1 / (error * np.sqrt(num_steps * np.min(information))))
 
 
-def _read(members: Any, num_steps: Any) -> int:
-    if not isinstance(members, Finite):
-        raise InvalidArgumentError(
-            f"members is a {type(members).__name__}, expected a finite class, such as a coarse grid"
-        )
+def _read(members: Any, num_steps: Any) -> tuple[Finite, int]:
+    members = Finite.of(members)
     radii = np.max(np.abs(np.linalg.eigvals(np.asarray(members.systems.A))), axis=1)
     if np.any(radii >= 1):
         index = int(np.argmax(radii))
@@ -120,7 +117,7 @@ def _read(members: Any, num_steps: Any) -> int:
             f"member {index} ({members.describe(index)}) is not stable by itself (spectral radius "
             f"{radii[index]:.6g}): random inputs alone would let it run away; probe around a stabilizer"
         )
-    return read_count("num_steps", num_steps, least=1, most=10_000_000)
+    return members, read_count("num_steps", num_steps, least=1, most=10_000_000)
 
 
 @jax.jit

@@ -22,9 +22,9 @@ from jaxtyping import Array, Bool, Float
 from lqgap.arguments import MatrixLike, read_count, read_record
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.simulators import AbstractFamily
-from lqgap.simulators.building import Branch, branches, build_members
+from lqgap.simulators.building import Branch, branch_of, build_members
+from lqgap.simulators.family import spread_parameters
 from lqgap.simulators.likelihood import batch_likelihoods
-from lqgap.simulators.nearest import spread_parameters
 from lqgap.systems import LQG, filter_record
 
 END = 1e-6  # of an interval's width: nearer to an end, a parameter is at it
@@ -70,7 +70,7 @@ def fit_parameters(family: AbstractFamily, y: MatrixLike, u: MatrixLike, *, num_
         )
     num_starts = read_count("num_starts", num_starts, least=1)
     starts = spread_parameters(family)
-    systems = build_members(family, starts)
+    systems = build_members(family.branches, starts)
     y, u = read_record(y, u, num_outputs=systems.num_outputs, num_inputs=systems.num_inputs)
     early = y[:NUM_RANKED], u[:NUM_RANKED]
     likelihoods = np.concatenate([chunk[:, -1] for chunk in batch_likelihoods(systems, *early)])
@@ -101,16 +101,11 @@ class _Evidence(eqx.Module):
     information: Float[Array, "parameter parameter"]
 
 
-def _ends(family: AbstractFamily) -> tuple[np.ndarray, np.ndarray]:
-    low, high = (np.array([getattr(p, end) for p in family.parameters]) for end in ("low", "high"))
-    return low, high
-
-
 def _descend(family: AbstractFamily, theta: np.ndarray, y: Array, u: Array) -> tuple[np.ndarray, _Evidence]:
     """The best parameters from one start, discrete ones held; in units of the intervals' widths."""
-    branch = next(branch for branch in branches(family) if len(branch.rows_of(theta[None, :])))
+    branch = branch_of(theta, family.branches)
     columns = np.array(branch.columns, dtype=int)
-    low, high = (end[columns] for end in _ends(family))
+    low, high = branch.ends
     width = np.where(high > low, high - low, 1.0)
 
     def at(values: np.ndarray) -> np.ndarray:
@@ -143,12 +138,12 @@ def _evidence(branch: Branch, theta: np.ndarray, y: Array, u: Array) -> _Evidenc
     columns, total = np.array(branch.columns, dtype=int), len(theta)
     if branch.is_traceable:
         return _evidence_by_derivative(branch, jnp.asarray(theta[columns]), y, u, total)
-    low, high = _ends(branch.family)
-    steps = np.maximum(DIFFERENCE * (high - low)[columns], 1e-12)
+    low, high = branch.ends
+    steps = np.maximum(DIFFERENCE * (high - low), 1e-12)
     shifts = np.zeros((len(columns), total))
     shifts[np.arange(len(columns)), columns] = steps
     rows = np.concatenate([theta[None, :], theta + shifts, theta - shifts])
-    e, S = _signals(build_members(branch.family, rows), y, u)
+    e, S = _signals(build_members([branch], rows), y, u)
     count = len(columns)
 
     def central(signal: Array) -> Array:
@@ -202,7 +197,7 @@ def _signals(systems: LQG, y: Array, u: Array) -> tuple[Array, Array]:
 
 
 def _free(family: AbstractFamily, theta: np.ndarray) -> np.ndarray:
-    low, high = _ends(family)
+    low, high = (np.array([getattr(p, end) for p in family.parameters]) for end in ("low", "high"))
     is_continuous = np.array([not parameter.choices for parameter in family.parameters])
     margin = END * (high - low)
     return is_continuous & (theta > low + margin) & (theta < high - margin)

@@ -95,8 +95,7 @@ def truncation_length(members: Finite, *, horizon: Any) -> int:
 
     With ||Abar^h|| <= kappa (1 - gamma)^h that is  h >= log(kappa horizon^2) / log(1 / (1 - gamma)) .
     """
-    if not isinstance(members, Finite):
-        raise InvalidArgumentError(f"members is a {type(members).__name__}, expected a finite class")
+    members = Finite.of(members)
     horizon = read_count("horizon", horizon, least=1, most=10_000_000)
     members.optima()  # raises where a member has no predictor
     decay = measure_members(members).predictor

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from lqgap.interop.members import DECK_SIZE, AbstractMembers, Deck, Plants
+from lqgap.interop.members import NUM_AHEAD, AbstractMembers, DrawnMembers, Plants
 
 MAX_BLOCK = 256  # steps of noise drawn at a time
 
@@ -38,8 +38,8 @@ class Ensemble:
         self._horizon = horizon
         self._low, self._high = limits
         self._generators: list[Any] = [None] * count
-        self._decks: list[Any] = [None] * count
-        self._dealt = [0] * count
+        self._drawn: list[Any] = [None] * count
+        self._num_used = [0] * count
         states, outputs = examples.dynamics.shape[1], examples.C.shape[1]
         self._dynamics, self._C, self._cost, self._W_root, self._V_root = (
             np.zeros((count, *matrices.shape[1:]))
@@ -58,18 +58,18 @@ class Ensemble:
     def seed(self, index: int, generator: np.random.Generator) -> None:
         """Give a plant another source of chance, and forget what was drawn ahead."""
         if self._generators[index] is not generator:
-            self._generators[index], self._decks[index] = generator, None
+            self._generators[index], self._drawn[index] = generator, None
 
-    def start(self, which: Int[np.ndarray, " some"], pinned: Sequence[Deck] | None = None) -> None:
-        """A new episode for these plants: on pinned members, or on the next that are drawn."""
-        if pinned is None:
-            self._deal([index for index in which.tolist() if self._is_spent(index)])
+    def start(self, which: Int[np.ndarray, " some"], fixed: Sequence[DrawnMembers] | None = None) -> None:
+        """A new episode for these plants: on fixed members, or on the next that are drawn."""
+        if fixed is None:
+            self._draw_members([index for index in which.tolist() if self._is_used_up(index)])
         for position, index in enumerate(which.tolist()):
-            if pinned is not None:
-                self._begin(index, pinned[position], 0)
+            if fixed is not None:
+                self._begin(index, fixed[position], 0)
             else:
-                self._begin(index, self._decks[index], self._dealt[index])
-                self._dealt[index] += 1
+                self._begin(index, self._drawn[index], self._num_used[index])
+                self._num_used[index] += 1
         self.time[which] = 0
         self.y[which] = _times(self._C[which], self.x[which]) + self._z[which, 0]
 
@@ -94,28 +94,28 @@ class Ensemble:
         self.x, self.y = x, y
         return Step(u, cost, terminated=running & ~finite, truncated=running & (self.time > self._horizon))
 
-    def _is_spent(self, index: int) -> bool:
-        return self._decks[index] is None or self._dealt[index] == DECK_SIZE
+    def _is_used_up(self, index: int) -> bool:
+        return self._drawn[index] is None or self._num_used[index] == NUM_AHEAD
 
-    def _deal(self, which: list[int]) -> None:
+    def _draw_members(self, which: list[int]) -> None:
         if not which:
             return
         generators = [self._generators[index] for index in which]
-        decks = self._members.deal(generators, capacity=len(self._generators))
-        for index, deck in zip(which, decks, strict=True):
-            self._decks[index], self._dealt[index] = deck, 0
+        drawn = self._members.draw(generators, capacity=len(self._generators))
+        for index, members in zip(which, drawn, strict=True):
+            self._drawn[index], self._num_used[index] = members, 0
 
-    def _begin(self, index: int, deck: Deck, position: int) -> None:
-        """Put a member of a deck in this place, and draw its first state and its noise."""
-        plants = deck.plants
+    def _begin(self, index: int, drawn: DrawnMembers, position: int) -> None:
+        """Put one of the drawn members in this place, and draw its first state and its noise."""
+        plants = drawn.plants
         for mine, theirs in (
             (self._dynamics, plants.dynamics),
             (self._C, plants.C),
             (self._cost, plants.cost),
             (self._W_root, plants.W_root),
             (self._V_root, plants.V_root),
-            (self.member, deck.members),
-            (self.parameters, deck.parameters),
+            (self.member, drawn.members),
+            (self.parameters, drawn.parameters),
         ):
             mine[index] = theirs[position]
         normal = self._generators[index].standard_normal(self.x.shape[1])

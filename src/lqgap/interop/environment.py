@@ -1,12 +1,12 @@
 """A plant as a Gymnasium environment: a new member of a family each episode.
 
-    env = gymnasium.make("lqgap/LQG-v0", family=family, horizon=200)    # after `import lqgap.interop`
-    y, info = env.reset(seed=0)                                         # y_0
-    y, reward, terminated, truncated, info = env.step(u)                # y_1, -(y_0'Q y_0 + u_0'R u_0)
+    env = LQGEnv(family, horizon=200)                        # or by its id, see below
+    y, info = env.reset(seed=0)                              # y_0
+    y, reward, terminated, truncated, info = env.step(u)     # y_1, -(y_0'Q y_0 + u_0'R u_0)
 
-An episode has the steps 0..horizon; its rewards sum to minus the cost of that rollout. Gymnasium finds
-environments of other packages only once they are imported: `import lqgap.interop` first, or let Gymnasium do
-it, `gymnasium.make("lqgap.interop:lqgap/LQG-v0")`.
+An episode has the steps 0..horizon; its rewards sum to minus the cost of that rollout. From version 1 on
+Gymnasium has no plug-ins and knows an environment once its module is imported, which an id may ask for:
+`gymnasium.make("lqgap.interop.environment:lqgap/LQG-v0", family=family)`.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ from lqgap.arguments import read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import MAX_HORIZON
 from lqgap.interop.ensemble import Ensemble
-from lqgap.interop.members import as_plants, read_members, read_pin
+from lqgap.interop.members import as_plants, read_family, read_fixed
 from lqgap.interop.spaces import make_spaces, read_bounds
 
 ENVIRONMENT_ID = "lqgap/LQG-v0"
@@ -27,7 +27,7 @@ ENVIRONMENT_ID = "lqgap/LQG-v0"
 class LQGEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     """One plant at a time, drawn at each reset; `info` says which, what it cost and what input it received.
 
-    `reset(options={"member": 3})` or `reset(options={"parameters": {"stiffness": 2.0}})` pins the member of
+    `reset(options={"member": 3})` or `reset(options={"parameters": {"stiffness": 2.0}})` fixes the member of
     one episode. The episode is truncated after step `horizon`; it terminates only if numbers leave double
     precision.
 
@@ -43,7 +43,7 @@ class LQGEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
 
     def __init__(self, family: Any = "mass_spring_damper", *, horizon: Any = 200, limits: Any = None):
-        self._members = read_members(family)
+        self._members = read_family(family)
         self._ensemble, self.observation_space, self.action_space = make_ensemble(
             self._members, count=1, horizon=horizon, limits=limits
         )
@@ -53,10 +53,10 @@ class LQGEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """The first observation of a new episode; a seed fixes this episode and all that follow."""
-        pinned = read_pin(self._members, options)
+        fixed = read_fixed(self._members, options)
         super().reset(seed=seed)
         self._ensemble.seed(0, self.np_random)
-        self._ensemble.start(np.array([0]), None if pinned is None else [pinned])
+        self._ensemble.start(np.array([0]), None if fixed is None else [fixed])
         self._running[:] = True
         return self._ensemble.y[0].copy(), self._describe()
 
@@ -106,11 +106,8 @@ def require_finite(action: np.ndarray) -> None:
         raise InvalidArgumentError(f"action is {action.tolist()}, expected finite numbers")
 
 
-def register() -> None:
-    """Make `lqgap/LQG-v0` known to Gymnasium; importing `lqgap.interop` does it."""
-    if ENVIRONMENT_ID not in gymnasium.registry:
-        gymnasium.register(
-            id=ENVIRONMENT_ID,
-            entry_point="lqgap.interop.environment:LQGEnv",
-            vector_entry_point="lqgap.interop.vector_environment:LQGVectorEnv",
-        )
+gymnasium.register(
+    id=ENVIRONMENT_ID,
+    entry_point="lqgap.interop.environment:LQGEnv",
+    vector_entry_point="lqgap.interop.vector_environment:LQGVectorEnv",
+)

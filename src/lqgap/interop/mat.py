@@ -2,14 +2,13 @@
 
 A class of plants is stored with the member last, as MATLAB does: A(:,:,i) is the matrix of member i. A
 matrix without that third axis is shared by all members. Files are of version 5, compressed, and end with
-what they cannot do without, so that damage and loss are noticed; they are written beside their place and
-moved there, so that no reader sees half a file.
+what they cannot do without, so that damage and loss are noticed.
 """
 
 import io
+import math
 import os
 import struct
-import uuid
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,12 +21,15 @@ import scipy.sparse
 
 from lqgap.arguments import SYMMETRY_TOLERANCE, require_double_precision
 from lqgap.errors import CorruptFileError, InvalidArgumentError, InvalidSystemError
+from lqgap.files import read_bytes, write_bytes
 from lqgap.interop.state_space import read_sampling_time, require_no_feedthrough
 from lqgap.simulators import Finite
 from lqgap.systems import LQG
+from lqgap.systems.lqg import MATRICES
 
-SYMMETRIC = ("Q", "R", "W", "V", "S0")
-NEEDED = ("A", "B", "C")
+NEEDED, SYMMETRIC = MATRICES[:3], MATRICES[3:]
+MAX_SIZE = 2**28  # bytes of a file, and of what is inflated from it
+PIECE = 2**20  # bytes that are inflated at a time
 VERSION_5_HEADER, COMPRESSED = 128, 15  # bytes before the first element; the type of a compressed element
 
 
@@ -43,18 +45,9 @@ def save_mat(path: str | os.PathLike[str], plant: Any, *, sampling_time: Any) ->
     for name in (*SYMMETRIC, *NEEDED):
         matrix = np.asarray(getattr(systems, name))
         variables[name] = np.moveaxis(matrix, 0, -1) if matrix.ndim == 3 else matrix
-    path = Path(path)
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
-    try:
-        with beside.open("xb") as file:
-            scipy.io.savemat(file, variables, do_compression=True)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    except OSError as error:
-        raise InvalidArgumentError(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        beside.unlink(missing_ok=True)
+    content = io.BytesIO()
+    scipy.io.savemat(content, variables, do_compression=True)
+    write_bytes(path, content.getvalue())
 
 
 def load_mat(path: str | os.PathLike[str], *, sampling_time: Any = None) -> tuple[LQG, float]:
@@ -80,34 +73,48 @@ def load_mat(path: str | os.PathLike[str], *, sampling_time: Any = None) -> tupl
 
 def _read_variables(path: Path) -> dict[str, np.ndarray]:
     wanted = [*NEEDED, *SYMMETRIC, "D", "sampling_time"]
+    content = read_bytes(path, limit=MAX_SIZE)
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}") from None
-    try:
-        found = scipy.io.loadmat(io.BytesIO(content), variable_names=wanted)
         _verify_checksums(content)
+        found = scipy.io.loadmat(io.BytesIO(content), variable_names=wanted)
+    except InvalidArgumentError as error:
+        raise InvalidArgumentError(f"{path} {error}") from None
     except NotImplementedError:
         raise InvalidArgumentError(
             f"{path} is a MAT file of version 7.3: save it in MATLAB by save(file, '-v7')"
         ) from None
     except Exception as error:  # a damaged file fails in as many ways as it has fields
         raise CorruptFileError(f"{path} is damaged, or no MAT file: {error}") from None
-    return {name: _dense(found[name]) for name in wanted if name in found}
+    return {name: _dense(path, name, found[name]) for name in wanted if name in found}
 
 
 def _verify_checksums(content: bytes) -> None:
-    """Raise if a compressed variable is damaged, also one that was skipped because its name is."""
-    position, order = VERSION_5_HEADER, "<" if content[126:128] == b"IM" else ">"
+    """Raise if a compressed variable is damaged, also one that was skipped because its name is, or too large.
+
+    What is inflated is dropped piece by piece: a small file may hold more than memory does.
+    """
+    position, order, left = VERSION_5_HEADER, "<" if content[126:128] == b"IM" else ">", MAX_SIZE
     while content[126:128] in (b"IM", b"MI") and position < len(content):
         kind, size = struct.unpack(f"{order}II", content[position : position + 8])
-        if kind == COMPRESSED:
-            zlib.decompress(content[position + 8 : position + 8 + size])
-        position += 8 + size
+        packed, position = content[position + 8 : position + 8 + size], position + 8 + size
+        inflater = zlib.decompressobj()
+        while kind == COMPRESSED and not inflater.eof:
+            piece = inflater.decompress(packed, PIECE)
+            packed, left = inflater.unconsumed_tail, left - len(piece)
+            if left < 0:
+                raise InvalidArgumentError(
+                    f"holds more than {MAX_SIZE / 2**20:g} MB once it is inflated, and is not read"
+                )
+            if not piece and not packed and not inflater.eof:
+                raise ValueError("a compressed variable is cut off")
 
 
-def _dense(value: Any) -> np.ndarray:
-    return value.toarray() if scipy.sparse.issparse(value) else np.asarray(value)
+def _dense(path: Path, name: str, value: Any) -> np.ndarray:
+    if not scipy.sparse.issparse(value):
+        return np.asarray(value)
+    if math.prod(value.shape) * 8 > MAX_SIZE:
+        raise InvalidSystemError(f"{path}: {name} is sparse of shape {value.shape}, too large to be filled")
+    return value.toarray()
 
 
 def _read_sampling_time(stored: np.ndarray | None, given: Any) -> float:

@@ -1,10 +1,9 @@
-"""The plants that episodes are played on: drawn from a family, from a finite class, or the same one again.
+"""The plants of episodes: drawn from a family, from a finite class, or the same one again.
 
-Members are drawn some episodes ahead, a `Deck` at a time, because building them one by one is slow.
+Members are drawn for several episodes ahead (`DrawnMembers`), because building them one by one is slow.
 """
 
 import abc
-import difflib
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,12 +14,13 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from lqgap.arguments import require_double_precision
-from lqgap.errors import InvalidArgumentError
+from lqgap.batches import take
+from lqgap.errors import InvalidArgumentError, did_you_mean
 from lqgap.simulators import AbstractFamily, Finite, plants
 from lqgap.simulators.parameters import read_values, require_names
 from lqgap.systems import LQG, stack
 
-DECK_SIZE = 16
+NUM_AHEAD = 16  # episodes for which members are drawn at a time
 MAX_EXAMPLES = 64
 
 
@@ -39,7 +39,7 @@ class Plants(eqx.Module):
         return jax.tree.map(lambda matrices: matrices[which], self)
 
 
-class Deck(eqx.Module):
+class DrawnMembers(eqx.Module):
     """Members drawn ahead; `members` counts within a finite class and is -1 in a family."""
 
     plants: Plants
@@ -53,11 +53,11 @@ class AbstractMembers(abc.ABC):
     names: tuple[str, ...]
 
     @abc.abstractmethod
-    def deal(self, generators: Sequence[np.random.Generator], *, capacity: int) -> list[Deck]:
-        """A deck drawn by each generator; there will never be more than `capacity` of them."""
+    def draw(self, generators: Sequence[np.random.Generator], *, capacity: int) -> list[DrawnMembers]:
+        """Members drawn by each generator; there will never be more than `capacity` generators."""
 
     @abc.abstractmethod
-    def pin(self, *, member: Any, parameters: Any) -> Deck:
+    def fix(self, *, member: Any, parameters: Any) -> DrawnMembers:
         """The one member of this number or of these parameters; the other is None."""
 
     @abc.abstractmethod
@@ -74,33 +74,33 @@ class ListedMembers(AbstractMembers):
         self._plants = as_plants(members.systems)
         self._parameters = np.asarray(members.parameters)[:, : len(names)]
 
-    def deal(self, generators: Sequence[np.random.Generator], *, capacity: int) -> list[Deck]:  # noqa: ARG002
+    def draw(self, generators: Sequence[np.random.Generator], *, capacity: int) -> list[DrawnMembers]:  # noqa: ARG002
         """Numbers, then the plants of these numbers."""
-        return [self._deck(generator.integers(self._size, size=DECK_SIZE)) for generator in generators]
+        return [self._drawn(generator.integers(self._size, size=NUM_AHEAD)) for generator in generators]
 
-    def pin(self, *, member: Any, parameters: Any) -> Deck:
+    def fix(self, *, member: Any, parameters: Any) -> DrawnMembers:
         """By number, or by parameters that one of the members has."""
         if parameters is not None:
-            return self._deck(np.array([self._find(parameters)]))
+            return self._drawn(np.array([self._find(parameters)]))
         if isinstance(member, bool) or not isinstance(member, int | np.integer):
             raise InvalidArgumentError(f"options has member = {member!r}, expected a whole number")
         if not 0 <= member < self._size:
             raise InvalidArgumentError(
                 f"options has member = {member}, expected one from 0 to {self._size - 1}"
             )
-        return self._deck(np.array([member]))
+        return self._drawn(np.array([member]))
 
     def examples(self) -> LQG:
         """All members, or as many of them, evenly spaced."""
         which = np.unique(np.linspace(0, self._size - 1, MAX_EXAMPLES).astype(int))
-        return jax.tree.map(lambda leaf: leaf[which], self._finite.systems)
+        return take(self._finite.systems, which)
 
     @property
     def _size(self) -> int:
         return len(self._finite)
 
-    def _deck(self, numbers: np.ndarray) -> Deck:
-        return Deck(self._plants.take(numbers), numbers, self._parameters[numbers])
+    def _drawn(self, numbers: np.ndarray) -> DrawnMembers:
+        return DrawnMembers(self._plants.take(numbers), numbers, self._parameters[numbers])
 
     def _find(self, parameters: Any) -> int:
         _require_mapping(parameters)
@@ -124,15 +124,15 @@ class FamilyMembers(AbstractMembers):
         self.names = family.names
         self._family = family
 
-    def deal(self, generators: Sequence[np.random.Generator], *, capacity: int) -> list[Deck]:
+    def draw(self, generators: Sequence[np.random.Generator], *, capacity: int) -> list[DrawnMembers]:
         """Parameters by every generator, then all plants at once, always as many, so as to compile once."""
-        rows = np.concatenate([self._draw(generator) for generator in generators])
-        padded = np.resize(rows, (capacity * DECK_SIZE, rows.shape[1]))
+        rows = np.concatenate([self._draw_parameters(generator) for generator in generators])
+        padded = np.resize(rows, (capacity * NUM_AHEAD, rows.shape[1]))
         built = as_plants(self._family.members(padded).systems)
-        decks = [slice(start, start + DECK_SIZE) for start in range(0, len(rows), DECK_SIZE)]
-        return [_unnumbered(built.take(deck), rows[deck]) for deck in decks]
+        parts = [slice(start, start + NUM_AHEAD) for start in range(0, len(rows), NUM_AHEAD)]
+        return [_unnumbered(built.take(part), rows[part]) for part in parts]
 
-    def pin(self, *, member: Any, parameters: Any) -> Deck:
+    def fix(self, *, member: Any, parameters: Any) -> DrawnMembers:
         """By parameters only."""
         if parameters is None:
             raise InvalidArgumentError(
@@ -146,14 +146,14 @@ class FamilyMembers(AbstractMembers):
 
     def examples(self) -> LQG:
         """A sample."""
-        return self._family.sample(jax.random.key(0), DECK_SIZE).systems
+        return self._family.sample(jax.random.key(0), NUM_AHEAD).systems
 
-    def _draw(self, generator: np.random.Generator) -> np.ndarray:
+    def _draw_parameters(self, generator: np.random.Generator) -> np.ndarray:
         key = jax.random.key(int(generator.integers(2**32)))
-        return np.asarray(self._family.sample_parameters(key, DECK_SIZE))
+        return np.asarray(self._family.sample_parameters(key, NUM_AHEAD))
 
 
-def read_members(family: Any) -> AbstractMembers:
+def read_family(family: Any) -> AbstractMembers:
     """What a user may give for a family: its name, itself, a finite class, LQGs, or one LQG."""
     require_double_precision()
     if isinstance(family, str):
@@ -170,7 +170,7 @@ def read_members(family: Any) -> AbstractMembers:
     )
 
 
-def read_pin(members: AbstractMembers, options: Any) -> Deck | None:
+def read_fixed(members: AbstractMembers, options: Any) -> DrawnMembers | None:
     """The member that the options of a reset ask for, if they do."""
     options = {} if options is None else options
     _require_mapping(options)
@@ -181,7 +181,7 @@ def read_pin(members: AbstractMembers, options: Any) -> Deck | None:
         return None
     if len(options) > 1:
         raise InvalidArgumentError("options has both member and parameters: give one of them")
-    return members.pin(member=options.get("member"), parameters=options.get("parameters"))
+    return members.fix(member=options.get("member"), parameters=options.get("parameters"))
 
 
 def as_plants(systems: LQG) -> Plants:
@@ -200,16 +200,15 @@ def _root(covariances: np.ndarray) -> np.ndarray:
     return (vectors * np.sqrt(np.maximum(values, 0))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
 
 
-def _unnumbered(members: Plants, parameters: np.ndarray) -> Deck:
-    return Deck(members, np.full(len(parameters), -1), parameters)
+def _unnumbered(members: Plants, parameters: np.ndarray) -> DrawnMembers:
+    return DrawnMembers(members, np.full(len(parameters), -1), parameters)
 
 
 @functools.cache  # so that what was compiled for a family serves all its environments
 def _find_family(name: str) -> AbstractFamily:
-    known = plants.catalogue()
+    known = plants.FAMILIES
     if name not in known:
-        nearest = difflib.get_close_matches(name, known, n=1)
-        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        hint = did_you_mean(name, known)
         raise InvalidArgumentError(f"there is no family {name!r}{hint} (`lqgap plants` lists them)")
     return known[name]()
 

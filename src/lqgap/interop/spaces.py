@@ -18,9 +18,9 @@ from gymnasium import spaces
 from jaxtyping import Array, Float
 
 from lqgap.errors import NotConvergedError
-from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.policies.limits import read_limits
-from lqgap.systems import LQG, closed_loop_matrix, solve
+from lqgap.systems import LQG, solve
+from lqgap.systems.optimum import belief_covariance
 
 NUM_DEVIATIONS = 5.0
 
@@ -61,6 +61,6 @@ def _deviations(plants: LQG) -> Float[Array, "member input"]:
 
 def _deviation(plant: LQG) -> Array:
     optimum = solve(plant)
-    covariance = lyapunov_sum(closed_loop_matrix(optimum, plant), optimum.L @ optimum.S @ optimum.L.T)
-    variances = jnp.diagonal(optimum.K @ (covariance + plant.S0) @ optimum.K.T)
+    covariance = belief_covariance(optimum, plant) + plant.S0
+    variances = jnp.diagonal(optimum.K @ covariance @ optimum.K.T)
     return jnp.where(optimum.converged, jnp.sqrt(variances), jnp.nan)

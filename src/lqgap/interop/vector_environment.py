@@ -1,6 +1,6 @@
 """Many environments at once, in one NumPy step for all.
 
-    envs = gymnasium.make_vec("lqgap/LQG-v0", num_envs=64, family=family)
+    envs = gymnasium.make_vec("lqgap.interop.environment:lqgap/LQG-v0", num_envs=64, family=family)
 
 Environment i is the `LQGEnv` of seed + i, number by number. What happens when an episode ends is declared in
 `metadata["autoreset_mode"]`, as Gymnasium defines it: the next step resets and takes no action (NEXT_STEP),
@@ -20,7 +20,7 @@ from gymnasium.vector.utils import batch_space
 from lqgap.arguments import read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.interop.environment import make_ensemble, read_action, require_finite
-from lqgap.interop.members import Deck, read_members, read_pin
+from lqgap.interop.members import DrawnMembers, read_family, read_fixed
 
 MAX_ENVIRONMENTS = 1_000_000
 
@@ -28,7 +28,7 @@ MAX_ENVIRONMENTS = 1_000_000
 class LQGVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
     """Independent environments with plants of one class, each drawn anew at each of its episodes.
 
-    `reset(options={"member": ...})` or `{"parameters": ...}` pins members for one episode, one for all or a
+    `reset(options={"member": ...})` or `{"parameters": ...}` fixes members for one episode, one for all or a
     list with one for each; `options={"reset_mask": mask}` resets only some.
 
     Args:
@@ -48,7 +48,7 @@ class LQGVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray
         self.num_envs = read_count("num_envs", num_envs, least=1, most=MAX_ENVIRONMENTS)
         self._mode = _read_mode(autoreset_mode)
         self.metadata = {"render_modes": [], "autoreset_mode": self._mode}
-        self._members = read_members(family)
+        self._members = read_family(family)
         self._ensemble, self.single_observation_space, self.single_action_space = make_ensemble(
             self._members, count=self.num_envs, horizon=horizon, limits=limits
         )
@@ -69,12 +69,12 @@ class LQGVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray
         """The first observations of new episodes; with an integer seed, environment i has seed + i."""
         seeds = _read_seeds(seed, self.num_envs)
         which, options = self._read_mask(options)
-        pinned = self._read_pins(options, which)
+        fixed = self._read_fixed(options, which)
         for index in which:
             if seeds[index] is not None or self._generators[index] is None:
                 self._generators[index], _ = seeding.np_random(seeds[index])
             self._ensemble.seed(int(index), self._generators[index])
-        self._ensemble.start(which, pinned)
+        self._ensemble.start(which, fixed)
         self._over[which] = False
         self._has_begun = True
         mask = np.zeros(self.num_envs, dtype=bool)
@@ -86,7 +86,7 @@ class LQGVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray
         starting = self._require_ready()
         running = ~starting
         actions = read_action(actions, self.action_space)
-        require_finite(actions[running])  # where nobody acts, an action may be anything
+        require_finite(actions[running])  # where an episode starts, an action may be anything
         step = self._ensemble.step(actions, running)
         terminated, truncated = step.terminated, step.truncated
         self._over = terminated | truncated
@@ -145,7 +145,7 @@ class LQGVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray
             raise InvalidArgumentError("no episode has begun: reset all environments first")
         return np.flatnonzero(mask), others
 
-    def _read_pins(self, options: Any, which: np.ndarray) -> list[Deck] | None:
+    def _read_fixed(self, options: Any, which: np.ndarray) -> list[DrawnMembers] | None:
         """A member for each environment that is reset."""
         if not options:
             return None
@@ -156,14 +156,14 @@ class LQGVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray
                     raise InvalidArgumentError(
                         f"options has {len(value)} of {name}, expected one for each of {self.num_envs}"
                     )
-                pins = [read_pin(self._members, {name: value[index]}) for index in which]
-                return [pin for pin in pins if pin is not None]
-        pin = read_pin(self._members, options)
-        return None if pin is None else [pin] * len(which)
+                fixed = [read_fixed(self._members, {name: value[index]}) for index in which]
+                return [member for member in fixed if member is not None]
+        member = read_fixed(self._members, options)
+        return None if member is None else [member] * len(which)
 
 
 def _masked(arrays: Mapping[str, np.ndarray], mask: np.ndarray) -> dict[str, Any]:
-    """Arrays as Gymnasium reports them: zero where an environment has nothing to say, and a mask beside."""
+    """Arrays as Gymnasium reports them: zero where an environment has nothing to report, and a mask."""
     report: dict[str, Any] = {}
     if not mask.any():
         return report

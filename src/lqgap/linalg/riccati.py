@@ -2,10 +2,10 @@
 
     P = Q + A'PA - A'PB (R + B'PB)^-1 B'PA ,    K = M^-1 B'PA ,    M = R + B'PB
 
-The stabilising solution comes from structured doubling (Chu, Fan, Lin, Wang 2004, "Structure-
-preserving algorithms for periodic discrete-time algebraic Riccati equations"): with
-G_0 = B R^-1 B', H_0 = Q, A_0 = A and Y_k = (I + G_k H_k)^-1,
+The stabilising solution comes from structured doubling (Chu, Fan, Lin, Wang 2004, "Structure-preserving
+algorithms for periodic discrete-time algebraic Riccati equations"),
 
+    A_0 = A ,   G_0 = B R^-1 B' ,   H_0 = Q ,   Y_k = (I + G_k H_k)^-1
     A_{k+1} = A_k Y_k A_k ,   G_{k+1} = G_k + A_k Y_k G_k A_k' ,   H_{k+1} = H_k + A_k' H_k Y_k A_k
 
 H_k is the cost over 2^k steps and A_k vanishes like (A - BK)^(2^k): convergence is quadratic. Where rounding

@@ -21,7 +21,7 @@ from lqgap.arguments import is_concrete, read_count
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.policies.policy import AbstractPolicy
 from lqgap.systems import LQG, solve, solve_finite
-from lqgap.systems.innovation import fill_lost
+from lqgap.systems.innovation import filter_step
 
 MODES = ("mixture", "map", "thompson")
 FILTERS = ("varying", "steady")
@@ -142,14 +142,17 @@ class ModelBank(AbstractPolicy):
         """The memory after an observation, and the input each member would choose."""
         now = memory.time
         K, L, S = (_at(stack, now) for stack in (self.K, self.L, self.S))
-        xhat, gained = jax.vmap(_correct, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
-            self.A, self.B, self.C, L, S, memory.xhat, y, u_last
+        filtered = jax.vmap(filter_step, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
+            self.A, self.B, self.C, L, S, memory.xhat, u_last, y
         )
         gains = K + SHAPING_UNIT * K @ self.shaping
         memory = BankMemory(
-            xhat=xhat, log_likelihood=memory.log_likelihood + gained, time=now + 1, key=memory.key
+            xhat=filtered.xhat,
+            log_likelihood=memory.log_likelihood + filtered.log_density,
+            time=now + 1,
+            key=memory.key,
         )
-        return memory, -jnp.einsum("kij,kj->ki", gains, xhat)
+        return memory, -jnp.einsum("kij,kj->ki", gains, filtered.xhat)
 
     def log_posterior(self, memory: BankMemory) -> Float[Array, " member"]:
         """Log of the posterior weights, up to a constant."""
@@ -158,15 +161,6 @@ class ModelBank(AbstractPolicy):
     def weights(self, memory: BankMemory) -> Float[Array, " member"]:
         """The posterior weights."""
         return jax.nn.softmax(self.log_posterior(memory))
-
-
-def _correct(
-    A: Array, B: Array, C: Array, L: Array, S: Array, xhat: Array, y: Array, u_last: Array
-) -> tuple[Array, Array]:
-    """xhat_{t|t} of one member, and the log-density of y_t under it."""
-    predicted = A @ xhat + B @ u_last
-    innovation, log_density = fill_lost(y - C @ predicted, S)
-    return predicted + L @ innovation, log_density
 
 
 def _at(stack: Array, time: Array) -> Array:

@@ -77,10 +77,10 @@ class Controller:
                 f"the controller, or use a policy without a horizon"
             )
         y = self._lost if y is None else self._read("y", y, len(self._lost), self.nan_is_lost)
+        u_last = self._applied  # what is given in its place counts for this step alone, if the step succeeds
         if applied is not None:
-            self._u_last = self._read("applied", applied, len(self._u_last), False)
-            self._applied = jnp.asarray(self._u_last)
-        leaves, chosen = self._step(self._leaves, y, self._applied)
+            u_last = jnp.asarray(self._read("applied", applied, len(self._u_last), False))
+        leaves, chosen = self._step(self._leaves, y, u_last)
         u = np.array(chosen)
         if not np.isfinite(u).all():
             raise NotConvergedError(

@@ -17,7 +17,7 @@ from lqgap.arguments import ArrayLike, read_array, read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies.policy import AbstractLinearPolicy, LinearStep
 from lqgap.systems import LQG, filter_matrix, predictor_markov_parameters, solve
-from lqgap.systems.innovation import fill_lost
+from lqgap.systems.innovation import complete
 
 
 class Window(eqx.Module):
@@ -120,7 +120,7 @@ class ClippedHistory(AbstractLinearPolicy):
         """Slide the window, apply the taps."""
         inputs = jnp.concatenate([u_last[None], memory.u])
         expected = _apply(self.expect_from_outputs, memory.y) + _apply(self.expect_from_inputs, inputs)
-        y = expected + fill_lost(y - expected, self.S)[0]
+        y = complete(y, expected, self.S)
         window = Window(y=jnp.concatenate([y[None], memory.y[:-1]]), u=inputs[:-1])
         return window, _apply(self.output_taps, window.y) + _apply(self.input_taps, window.u)
 

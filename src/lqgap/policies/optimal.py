@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.policies.policy import AbstractLinearPolicy, LinearStep
 from lqgap.systems import LQG, solve, solve_finite
-from lqgap.systems.innovation import fill_lost
+from lqgap.systems.innovation import filter_step
 
 
 class StationaryLQG(AbstractLinearPolicy):
@@ -55,7 +55,7 @@ class StationaryLQG(AbstractLinearPolicy):
         self, memory: Float[Array, " state"], y: Float[Array, " output"], u_last: Float[Array, " input"]
     ) -> tuple[Float[Array, " state"], Float[Array, " input"]]:
         """Filter, then apply the gain."""
-        xhat = _filter(self, memory, y, u_last, L=self.L, S=self.S)
+        xhat = filter_step(self.A, self.B, self.C, self.L, self.S, memory, u_last, y).xhat
         return xhat, -self.K @ xhat
 
 
@@ -112,17 +112,9 @@ class FiniteHorizonLQG(AbstractLinearPolicy):
     ) -> tuple[FiniteMemory, Float[Array, " input"]]:
         """Filter with the gain of this step, then apply the gain of this step."""
         now = memory.time
-        xhat = _filter(self, memory.xhat, y, u_last, L=self.L[now], S=self.S[now])
+        L, S = self.L[now], self.S[now]
+        xhat = filter_step(self.A, self.B, self.C, L, S, memory.xhat, u_last, y).xhat
         return FiniteMemory(xhat=xhat, time=now + 1), -self.K[now] @ xhat
-
-
-def _filter(
-    policy: StationaryLQG | FiniteHorizonLQG, xhat: Array, y: Array, u_last: Array, *, L: Array, S: Array
-) -> Array:
-    """xhat_{t|t} from xhat_{t-1|t-1}; at first both xhat and u_last are zero, and so is the prediction."""
-    predicted = policy.A @ xhat + policy.B @ u_last
-    innovation, _ = fill_lost(y - policy.C @ predicted, S)
-    return predicted + L @ innovation
 
 
 def _linear(policy: StationaryLQG | FiniteHorizonLQG, K: Array, L: Array) -> LinearStep:

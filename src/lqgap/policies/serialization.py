@@ -17,10 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lqgap.archives import read_arrays, write_arrays
 from lqgap.arguments import require_double_precision
 from lqgap.errors import CorruptFileError, InvalidArgumentError
-from lqgap.files import read_arrays, write_arrays
-from lqgap.policies.bank import ModelBank
+from lqgap.policies.bank import MODES, ModelBank
 from lqgap.policies.committed import Committed
 from lqgap.policies.finite_memory import ClippedHistory
 from lqgap.policies.linear import LinearDynamic, Zero
@@ -48,6 +48,13 @@ POLICIES = (
     Zero,
 )
 CLASSES = {cls.__name__: cls for cls in (*POLICIES, eqx.nn.GRUCell, eqx.nn.Linear, eqx.nn.MLP)}
+MAX_STEPS, MAX_LENGTH = 1_000_000, 100_000  # of plans and of vectors: what a constructor would refuse
+SOUND: dict[str, Callable[[dict[str, Any]], bool]] = {  # plain values that no array gives away as forged
+    "mode": lambda fields: fields["mode"] in MODES,
+    "last_step": lambda fields: (fields["last_step"] or 0) == len(fields["K"]) - 1,
+    "steps": lambda fields: _is_count(fields["steps"], most=MAX_STEPS),
+    "sizes": lambda fields: all(_is_count(size, most=MAX_LENGTH) for size in fields["sizes"]),
+}
 
 
 def save_policy(path: str | os.PathLike[str], policy: AbstractPolicy) -> None:
@@ -125,10 +132,17 @@ def _make(cls: type, fields: dict[str, Any]) -> Any:
     expected = {field.name for field in dataclasses.fields(cls)}
     if fields.keys() != expected:
         raise ValueError(f"{cls.__name__} has the fields {sorted(expected)}, the file {sorted(fields)}")
+    for name, is_sound in SOUND.items():
+        if name in fields and not is_sound(fields):
+            raise ValueError(f"{cls.__name__} has {name} = {fields[name]!r}")
     made = object.__new__(cls)
     for name, value in fields.items():
         object.__setattr__(made, name, value)
     return made
+
+
+def _is_count(value: Any, *, most: int) -> bool:
+    return type(value) is int and 0 <= value <= most
 
 
 @functools.cache
@@ -148,7 +162,7 @@ def _is_sound(name: str, array: np.ndarray) -> bool:
 
 def _require_step(policy: AbstractPolicy) -> None:
     """Raise unless the policy can make a step, which arrays that do not fit together cannot."""
-    y, u = jnp.zeros(policy.num_outputs), jnp.zeros(policy.num_inputs)
-    step = jax.eval_shape(lambda: policy.step(policy.init(jax.random.key(0)), y, u)[1])
+    y, u = (jax.ShapeDtypeStruct((size,), float) for size in (policy.num_outputs, policy.num_inputs))
+    step = jax.eval_shape(lambda y, u: policy.step(policy.init(jax.random.key(0)), y, u)[1], y, u)
     if step.shape != u.shape:
         raise ValueError(f"its inputs have the shape {step.shape}, expected {u.shape}")

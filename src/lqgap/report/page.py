@@ -13,6 +13,7 @@ from typing import Any
 import jinja2
 
 from lqgap.experiments.record import Record
+from lqgap.files import write_bytes
 from lqgap.report import numbers
 from lqgap.report.answer import answer
 from lqgap.report.figure import Figure, Panel, Points, Rule, Span
@@ -20,9 +21,11 @@ from lqgap.report.gaps import bracket_bar, gap_against_horizon, gap_by_method, g
 from lqgap.report.interactive import draw, plain
 from lqgap.report.maps import gap_maps, name_of
 from lqgap.report.palette import DARK, LIGHT, styles_of_methods
-from lqgap.report.runs import adaptation_figures, training_curves, trajectory_figures
+from lqgap.report.runs import adaptation_figures, trajectory_figures
+from lqgap.report.training import training_curves
 
 FOLDER = Path(__file__).parent
+PAGE, FIGURES = "report.html", "figures"
 WORDS = {  # for names in a record that only their authors understand
     "bayes": "what the best policy against a prior pays if the member is revealed after a step or two",
     "two-point": "two members take time to be told apart",
@@ -56,6 +59,18 @@ def render(record: Record) -> str:
         style=style,
         scripts=scripts,
     )
+
+
+def write(record: Record, folder: Path, *, figures: bool = False) -> list[Path]:
+    """Write `report.html` into the folder of a run and, if asked for, PNG and SVG of every figure."""
+    page = folder / PAGE
+    write_bytes(page, render(record).encode())
+    if not figures:
+        return [page]
+    from lqgap.report.static import write_figures  # loads matplotlib
+
+    sections = figures_by_section(record).values()
+    return [page, *write_figures((figure for group in sections for figure in group), folder / FIGURES)]
 
 
 def figures_by_section(record: Record) -> dict[str, list[Figure]]:

@@ -1,4 +1,4 @@
-"""Figures of what happened over time: runs on real plants, training, adaptation."""
+"""Figures of what happened on real plants over time: runs of all methods, and adaptation."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -18,36 +18,6 @@ def trajectory_figures(record: Record, trajectories: Sequence[Trajectory]) -> li
         _runs_on(record, plant, [run for run in trajectories if run.plant == plant.name], index)
         for index, plant in enumerate(plants, start=1)
     ]
-
-
-def training_curves(record: Record) -> Figure | None:
-    """Worst and mean gap during training; None where nothing was trained."""
-    trained = [method for method in record.methods if method.history]
-    if not trained:
-        return None
-    styles = styles_of_methods(record)
-    panels = []
-    for title in ("worst", "mean"):
-        values = [getattr(look, title) for method in trained for look in method.history]
-        is_log = wants_log(values)
-        marks = tuple(
-            Points(
-                method.label,
-                styles[method.name],
-                _steps(method),
-                [getattr(look, title) for look in method.history],
-                (),
-                kind="line",
-            )
-            for method in trained
-        )
-        y = Axis(f"{title.capitalize()} gap over the class", is_log)
-        panels.append(Panel("", Axis("Steps of training"), y, marks))
-    caption = (
-        "Measured on noise that stays the same. Randomised training seeks a small mean, "
-        "robust training a small worst; stages follow one another."
-    )
-    return Figure("training", "Training", caption, tuple(panels), _keys(trained, styles))
 
 
 def adaptation_figures(record: Record, adaptations: Sequence[Adaptation]) -> list[Figure]:
@@ -130,16 +100,6 @@ def _adapting(record: Record, run: Adaptation, index: int) -> Figure:
     )
     title = f"{method.label} on {describe_plant(plant)}"
     return Figure(f"adaptation-{index}", title, caption, panels, (Key(method.label, style, is_line=True),))
-
-
-def _steps(method: Method) -> list[float]:
-    """Steps counted through all stages; each stage counts its own from the start."""
-    steps, before, last = [], 0, method.history[0]
-    for look in method.history:
-        before += last.step if look.stage != last.stage else 0
-        steps.append(float(before + look.step))
-        last = look
-    return steps
 
 
 def _keys(methods: Sequence[Method], styles: dict[str, Style]) -> tuple[Key, ...]:

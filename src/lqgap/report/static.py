@@ -3,6 +3,7 @@
 Texts are never read as mathematics, so a name with dollar signs stays a name.
 """
 
+import io
 import math
 import textwrap
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
+from lqgap.files import write_bytes
 from lqgap.report.figure import (
     Axis,
     Cells,
@@ -77,7 +79,6 @@ _PIXELS = 90  # of the page, in an inch
 
 def write_figures(figures: Iterable[Figure], folder: Path) -> list[Path]:
     """Write every figure in all formats; the files are named after the figures."""
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for figure in figures:
         with mpl.rc_context(_SETTINGS):
@@ -85,7 +86,9 @@ def write_figures(figures: Iterable[Figure], folder: Path) -> list[Path]:
             for kind in FORMATS:
                 path = folder / f"{figure.name}.{kind}"
                 metadata = {"Date": None} if kind == "svg" else {"Software": None}
-                drawing.savefig(path, dpi=200, metadata=metadata)
+                content = io.BytesIO()
+                drawing.savefig(content, format=kind, dpi=200, metadata=metadata)
+                write_bytes(path, content.getvalue())
                 written.append(path)
     return written
 

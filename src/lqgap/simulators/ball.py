@@ -16,7 +16,7 @@ from lqgap.simulators.parameters import Parameter, require_names
 from lqgap.systems import LQG
 from lqgap.systems.lqg import require_single
 
-MATRICES = ("A", "B", "C")
+UNCERTAIN = ("A", "B", "C")
 
 
 class Ball(AbstractFamily):
@@ -36,8 +36,8 @@ class Ball(AbstractFamily):
         require_single(plant)
         if norm not in ("entries", "spectral"):
             raise InvalidArgumentError(f"norm is {norm!r}, expected 'entries' or 'spectral'")
-        radius = radius if isinstance(radius, Mapping) else dict.fromkeys(MATRICES, radius)
-        require_names(radius, MATRICES)
+        radius = radius if isinstance(radius, Mapping) else dict.fromkeys(UNCERTAIN, radius)
+        require_names(radius, UNCERTAIN)
         self.nominal_plant, self.norm = plant, norm
         self.radii = tuple((name, read_positive(f"radius of {name}", r)) for name, r in radius.items())
         self.parameters = tuple(
@@ -50,7 +50,7 @@ class Ball(AbstractFamily):
     def build(self, **values: Any) -> LQG:
         """The plant with these entries."""
         plant = self.nominal_plant
-        matrices = {name: getattr(plant, name) for name in (*MATRICES, "Q", "R", "W", "V", "S0")}
+        matrices = plant.matrices()
         for name, _ in self.radii:
             rows, columns = matrices[name].shape
             matrices[name] = jnp.asarray(

@@ -5,7 +5,8 @@ and branches; each combination of them is a `Branch`, in which only continuous p
 """
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,23 +16,33 @@ from jaxtyping import Array, Float
 
 from lqgap.batches import chunk_size, join, take
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError
+from lqgap.simulators.parameters import Parameter
 from lqgap.systems import LQG, stack
-
-if TYPE_CHECKING:
-    from lqgap.simulators.family import AbstractFamily
 
 
 class Branch(eqx.Module):
-    """A family with its discrete parameters held."""
+    """A family with its discrete parameters held; `parameters` are all of them."""
 
-    family: "AbstractFamily"
+    build: Callable[..., LQG]
+    parameters: tuple[Parameter, ...] = eqx.field(static=True)
     held: tuple[tuple[str, Any], ...] = eqx.field(static=True)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all parameters, in order."""
+        return [parameter.name for parameter in self.parameters]
 
     @property
     def columns(self) -> list[int]:
         """Which parameters are continuous, by number."""
         held = dict(self.held)
-        return [column for column, name in enumerate(self.family.names) if name not in held]
+        return [column for column, name in enumerate(self.names) if name not in held]
+
+    @property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The lower and the upper ends of the continuous parameters' intervals."""
+        continuous = [self.parameters[column] for column in self.columns]
+        return np.array([p.low for p in continuous]), np.array([p.high for p in continuous])
 
     @property
     def is_traceable(self) -> bool:
@@ -46,39 +57,48 @@ class Branch(eqx.Module):
         """Which rows of parameter values belong to this branch."""
         match = np.ones(len(theta), dtype=bool)
         for name, value in self.held:
-            column = theta[:, self.family.names.index(name)]
+            column = theta[:, self.names.index(name)]
             match &= np.isclose(column, value, rtol=1e-9, atol=0)
         return np.flatnonzero(match)
 
     def plant(self, values: Any) -> LQG:
         """The plant of these values of the continuous parameters."""
-        names = [self.family.names[column] for column in self.columns]
-        plant = self.family.build(**dict(self.held), **{name: values[i] for i, name in enumerate(names)})
+        names = [self.names[column] for column in self.columns]
+        plant = self.build(**dict(self.held), **{name: values[i] for i, name in enumerate(names)})
         if not isinstance(plant, LQG):
             raise InvalidSystemError(f"build returned a {type(plant).__name__}, expected an lqgap.LQG")
         return plant
 
+    def describe(self, row: Float[np.ndarray, " parameter"]) -> str:
+        """A row of parameter values, for people."""
+        return ", ".join(f"{name} = {value:g}" for name, value in zip(self.names, row, strict=True))
 
-def branches(family: "AbstractFamily") -> list[Branch]:
+
+def make_branches(build: Callable[..., LQG], parameters: tuple[Parameter, ...]) -> list[Branch]:
     """Every combination of the discrete parameters; one if there are none."""
-    discrete = [parameter for parameter in family.parameters if parameter.choices]
+    discrete = [parameter for parameter in parameters if parameter.choices]
     values = [[int(c) if float(c).is_integer() else c for c in parameter.choices] for parameter in discrete]
     names = [parameter.name for parameter in discrete]
     return [
-        Branch(family, tuple(zip(names, combination, strict=True)))
+        Branch(build, parameters, tuple(zip(names, combination, strict=True)))
         for combination in itertools.product(*values)
     ]
 
 
-def build_members(family: "AbstractFamily", theta: Float[np.ndarray, "member parameter"]) -> LQG:
+def branch_of(theta: Float[np.ndarray, " parameter"], branches: Sequence[Branch]) -> Branch:
+    """The branch to which a row of parameter values belongs."""
+    return next(branch for branch in branches if len(branch.rows_of(theta[None, :])))
+
+
+def build_members(branches: Sequence[Branch], theta: Float[np.ndarray, "member parameter"]) -> LQG:
     """The plants of the rows of a table of parameter values, as a batch."""
-    groups = [(branch, branch.rows_of(theta)) for branch in branches(family)]
+    groups = [(branch, branch.rows_of(theta)) for branch in branches]
     groups = [(branch, rows) for branch, rows in groups if len(rows)]
     if sum(len(rows) for _, rows in groups) < len(theta):
         raise InvalidArgumentError("theta has values of a discrete parameter that are none of its choices")
     plants = [_build_group(branch, theta[rows]) for branch, rows in groups]
-    for (_, rows), plant in zip(groups, plants, strict=True):
-        _require_size(family, plant, plants[0], theta[rows[0]])
+    for (branch, rows), plant in zip(groups, plants, strict=True):
+        _require_size(branch, plant, plants[0], theta[rows[0]])
     order = np.argsort(np.concatenate([rows for _, rows in groups]))
     return take(join(plants), order)
 
@@ -91,7 +111,7 @@ def _build_group(branch: Branch, theta: np.ndarray) -> LQG:
     except Exception:  # plain Python inside `build` fails under tracing in many ways: one by one, then
         plants = [_build_one(branch, row) for row in theta]
         for row, plant in zip(theta, plants, strict=True):
-            _require_size(branch.family, plant, plants[0], row)
+            _require_size(branch, plant, plants[0], row)
         return stack(plants)
     return take(join(chunks), np.arange(total))
 
@@ -105,20 +125,16 @@ def _build_one(branch: Branch, row: np.ndarray) -> LQG:
     try:
         return branch.plant([float(value) for value in row[branch.columns]])
     except LqgapError as error:
-        raise type(error)(f"{error} (member {_describe(branch.family, row)})") from None
+        raise type(error)(f"{error} (member {branch.describe(row)})") from None
     except Exception as error:  # whatever the user's function raises, the parameters are what helps
         reason = f"{type(error).__name__}: {error}"
-        raise InvalidSystemError(f"build failed at {_describe(branch.family, row)}: {reason}") from error
+        raise InvalidSystemError(f"build failed at {branch.describe(row)}: {reason}") from error
 
 
-def _require_size(family: "AbstractFamily", plant: LQG, first: LQG, row: np.ndarray) -> None:
+def _require_size(branch: Branch, plant: LQG, first: LQG, row: np.ndarray) -> None:
     sizes = [(p.num_states, p.num_inputs, p.num_outputs) for p in (plant, first)]
     if sizes[0] != sizes[1]:
         raise InvalidSystemError(
-            f"build gives (states, inputs, outputs) = {sizes[0]} at {_describe(family, row)} and {sizes[1]} "
+            f"build gives (states, inputs, outputs) = {sizes[0]} at {branch.describe(row)} and {sizes[1]} "
             f"elsewhere: all members must be of one size; pad the smaller, for example with delay states"
         )
-
-
-def _describe(family: "AbstractFamily", row: np.ndarray) -> str:
-    return ", ".join(f"{name} = {value:g}" for name, value in zip(family.names, row, strict=True))

@@ -7,17 +7,14 @@ make the map affine, so the number of members grows like radius^-k for k paramet
 """
 
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
 from jaxtyping import Float
 
 from lqgap.errors import InvalidArgumentError
-from lqgap.simulators.building import Branch
-from lqgap.simulators.finite import batch_invariants, member_error
-
-if TYPE_CHECKING:
-    from lqgap.simulators.family import AbstractFamily
+from lqgap.simulators.building import Branch, build_members
+from lqgap.simulators.finite import Finite, batch_invariants
 
 MARGIN = 1.05  # on the measured reach of a cell
 NUM_INSIDE = 8  # points of a cell that are tried besides centre and corners,
@@ -30,26 +27,28 @@ MAX_PARAMETERS = 10  # a cell has 2^10 corners then
 TINY = np.finfo(float).tiny
 
 
-def find_cover(branch: Branch, radius: float, *, max_members: int) -> Float[np.ndarray, "member parameter"]:
+def find_cover(
+    branch: Branch, radius: float, *, is_inside: Callable[[np.ndarray], np.ndarray], max_members: int
+) -> Float[np.ndarray, "member parameter"]:
     """The parameter values of a cover of one branch of a family."""
-    family, held = branch.family, dict(branch.held)
-    centre = np.array([held.get(p.name, p.middle) for p in family.parameters])
-    half = np.array([0.0 if p.name in held else 0.5 * (p.high - p.low) for p in family.parameters])
+    held = dict(branch.held)
+    centre = np.array([held.get(p.name, p.middle) for p in branch.parameters])
+    half = np.array([0.0 if p.name in held else 0.5 * (p.high - p.low) for p in branch.parameters])
     free = np.flatnonzero(half > 0)
     if len(free) > MAX_PARAMETERS:
         raise InvalidArgumentError(
             f"the family has {len(free)} continuous parameters, and a cover grows like radius^-{len(free)}: "
             f"cover at most {MAX_PARAMETERS} of them, or take a sample"
         )
-    length = _window(family, centre, half, radius)
+    length = _window(branch, centre, half, radius)
     centres, halves = centre[None, :], half[None, :]
     accepted: list[np.ndarray] = []
     while True:
         patterns = _patterns(len(free), max(NUM_INSIDE, NUM_AT_FIRST // len(centres)))
         points = np.repeat(centres[:, None, :], len(patterns), axis=1)
         points[:, :, free] += patterns[None] * halves[:, None, free]
-        vectors = _evaluate(family, points, length)
-        inside = family.is_inside(points.reshape(-1, len(half))).reshape(points.shape[:2])
+        vectors = _evaluate(branch, points, length)
+        inside = is_inside(points.reshape(-1, len(half))).reshape(points.shape[:2])
         chosen = np.argmax(inside, axis=1)  # the centre if it belongs to the family
         rows = np.arange(len(centres))
         reach = np.max(np.linalg.norm(vectors - vectors[rows, chosen][:, None], axis=2), axis=1)
@@ -78,12 +77,11 @@ def _patterns(num_free: int, num_between: int) -> np.ndarray:
     return np.concatenate([np.zeros((1, num_free)), corners, between])
 
 
-def _evaluate(family: "AbstractFamily", points: np.ndarray, length: int) -> np.ndarray:
-    members = family.members(points.reshape(-1, points.shape[-1]))
-    vectors = batch_invariants(members.systems, length=length)
-    finite = np.all(np.isfinite(vectors), axis=1)
-    if not np.all(finite):
-        raise member_error(members, int(np.argmin(finite)))
+def _evaluate(branch: Branch, points: np.ndarray, length: int) -> np.ndarray:
+    theta = points.reshape(-1, points.shape[-1])
+    units = [parameter.unit for parameter in branch.parameters]
+    members = Finite(build_members([branch], theta), theta, names=branch.names, units=units)
+    vectors = members.invariants(length=length)
     return vectors.reshape(*points.shape[:2], -1)
 
 
@@ -108,13 +106,12 @@ def _halve(
     return np.concatenate([centres - shift, centres + shift]), np.concatenate([smaller, smaller])
 
 
-def _window(family: "AbstractFamily", centre: np.ndarray, half: np.ndarray, radius: float) -> int:
+def _window(branch: Branch, centre: np.ndarray, half: np.ndarray, radius: float) -> int:
     """How many Markov parameters (a power of two) are needed so that those left out do not matter."""
     spread = np.random.default_rng(1).uniform(-1, 1, size=(32, len(half)))
-    members = family.members(centre + spread * half)
-    states, outputs = members.systems.num_states, members.systems.num_outputs
-    inputs = members.systems.num_inputs
-    vectors = batch_invariants(members.systems, length=MAX_LENGTH)
+    systems = build_members([branch], centre + spread * half)
+    states, outputs, inputs = systems.num_states, systems.num_outputs, systems.num_inputs
+    vectors = batch_invariants(systems, length=MAX_LENGTH)
     split = MAX_LENGTH * outputs * outputs
     squares = vectors**2
     of_outputs = squares[:, :split].reshape(len(vectors), MAX_LENGTH, -1).sum(axis=2)

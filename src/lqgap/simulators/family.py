@@ -17,12 +17,14 @@ from jaxtyping import Array, Float
 
 from lqgap.arguments import read_count, read_positive
 from lqgap.errors import InvalidArgumentError
-from lqgap.simulators.building import branches, build_members
+from lqgap.simulators.building import Branch, build_members, make_branches
 from lqgap.simulators.cover import find_cover
 from lqgap.simulators.finite import MAX_MEMBERS, Finite
 from lqgap.simulators.nearest import find_nearest
 from lqgap.simulators.parameters import Parameter, read_values, require_names
 from lqgap.systems import LQG
+
+NUM_SPREAD = 256  # random members from which searches start
 
 
 class AbstractFamily(eqx.Module):
@@ -53,9 +55,14 @@ class AbstractFamily(eqx.Module):
         return tuple(parameter.unit for parameter in self.parameters)
 
     @property
+    def branches(self) -> list[Branch]:
+        """The family with its discrete parameters held, for every combination of their values."""
+        return make_branches(self.build, self.parameters)
+
+    @property
     def is_traceable(self) -> bool:
         """Whether `build` can be jitted and differentiated; if not, members are built one by one."""
-        return all(branch.is_traceable for branch in branches(self))
+        return all(branch.is_traceable for branch in self.branches)
 
     def system(self, theta: Any) -> LQG:
         """The member with these parameter values, by name or in order."""
@@ -77,7 +84,7 @@ class AbstractFamily(eqx.Module):
             )
         if len(theta) == 0:
             raise InvalidArgumentError("no parameter values are left inside the family: the class is empty")
-        systems = build_members(self, theta)
+        systems = build_members(self.branches, theta)
         return Finite(systems, theta, names=self.names, units=self.units)
 
     def grid(self, points: int | Mapping[str, int]) -> Finite:
@@ -109,14 +116,15 @@ class AbstractFamily(eqx.Module):
         """
         radius = read_positive("radius", radius)
         tables: list[np.ndarray] = []
-        for branch in branches(self):
-            tables.append(find_cover(branch, radius, max_members=max_members - sum(map(len, tables))))
+        for branch in self.branches:
+            left = max_members - sum(map(len, tables))
+            tables.append(find_cover(branch, radius, is_inside=self.is_inside, max_members=left))
         covering = self.members(np.concatenate(tables))
         return eqx.tree_at(lambda members: members.radius, covering, radius)
 
-    def nearest(self, plant: LQG, *, num_starts: int = 8) -> tuple[np.ndarray, float]:
+    def nearest(self, plant: LQG) -> tuple[np.ndarray, float]:
         """The parameters of the member nearest to a plant in the invariants, and the distance."""
-        return find_nearest(self, plant, num_starts=num_starts)
+        return find_nearest(self.branches, self.members(spread_parameters(self)), plant)
 
     def contains(self, plant: LQG, *, tolerance: float = 1e-6) -> bool:
         """Whether a member has the same input/output law as the plant, up to a relative tolerance."""
@@ -124,6 +132,15 @@ class AbstractFamily(eqx.Module):
         return bool(self.is_inside(theta[None, :])[0]) and self.members(theta[None, :]).contains(
             plant, tolerance=tolerance
         )
+
+
+def spread_parameters(family: AbstractFamily) -> Float[np.ndarray, "member parameter"]:
+    """A few hundred rows of parameter values: a coarse grid if it is small, and random ones."""
+    theta = family.sample_parameters(jax.random.key(0), NUM_SPREAD)
+    if 3 ** len(family.parameters) > NUM_SPREAD:
+        return theta
+    corners = np.array(list(itertools.product(*(parameter.points(3) for parameter in family.parameters))))
+    return np.concatenate([corners[family.is_inside(corners)], theta])
 
 
 def draw_from_box(

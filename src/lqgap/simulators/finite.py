@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lqgap.arguments import is_concrete, read_count, read_positive
-from lqgap.batches import map_in_chunks, take
+from lqgap.batches import batch_of_one, map_in_chunks, take
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError
 from lqgap.simulators.invariants import invariants
 from lqgap.systems import LQG, Optimum, require_converged, solve, stack
@@ -67,6 +67,18 @@ class Finite(eqx.Module):
             )
         if is_concrete(self.systems):
             _require_valid(self)
+
+    @staticmethod
+    def of(members: Any, *, name: str = "members") -> "Finite":
+        """A finite class as it is, and a batched LQG or one LQG as such a class."""
+        if isinstance(members, Finite):
+            return members
+        if isinstance(members, LQG):
+            return Finite(members if members.A.ndim == 3 else batch_of_one(members))
+        raise InvalidArgumentError(
+            f"{name} is a {type(members).__name__}, expected a finite class of simulators, or LQGs: a "
+            f"family has members by .grid(points), .sample(key, count) or .cover(radius)"
+        )
 
     def __len__(self) -> int:
         return len(self.systems.A)
@@ -212,9 +224,8 @@ def _same_law(members: Finite, vectors: np.ndarray, vector: np.ndarray, *, toler
 
 def _require_valid(members: Finite) -> None:
     """What the constructor of LQG checks, for members that were built under `vmap`."""
-    for name in ("A", "B", "C", "Q", "R", "W", "V", "S0"):
-        matrices = np.asarray(getattr(members.systems, name))
-        finite = np.all(np.isfinite(matrices), axis=(1, 2))
+    for name, matrices in members.systems.matrices().items():
+        finite = np.all(np.isfinite(np.asarray(matrices)), axis=(1, 2))
         if not np.all(finite):
             index = int(np.argmin(finite))
             raise InvalidSystemError(

@@ -52,7 +52,7 @@ class Unrefuted(AbstractFamily):
         """Which rows of parameter values the record does not refute."""
         inside = self.family.is_inside(theta)
         if np.any(inside):
-            systems = build_members(self.family, theta[inside])
+            systems = build_members(self.family.branches, theta[inside])
             inside[inside] = _margins(systems, self.y, self.u, self.evidence) >= np.log(self.delta)
         return inside
 

@@ -1,7 +1,6 @@
 """The member of a family nearest to a plant: least squares in the invariants, from several starts."""
 
-import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax
@@ -11,47 +10,31 @@ import scipy.optimize
 from jaxtyping import Array
 
 from lqgap.errors import InvalidArgumentError
-from lqgap.simulators.building import Branch, branches, build_members
+from lqgap.simulators.building import Branch, branch_of, build_members
 from lqgap.simulators.finite import Finite, batch_invariants, require_comparable
 from lqgap.simulators.invariants import invariants
 from lqgap.systems import LQG
 
-if TYPE_CHECKING:
-    from lqgap.simulators.family import AbstractFamily
-
-NUM_STARTS = 256
+NUM_DESCENTS = 8  # from the nearest of the starts
 MAX_EVALUATIONS = 50
 
 
-def find_nearest(family: "AbstractFamily", plant: LQG, *, num_starts: int) -> tuple[np.ndarray, float]:
-    """The parameters of the nearest member found, and its distance."""
-    starts = family.members(spread_parameters(family))
+def find_nearest(branches: Sequence[Branch], starts: Finite, plant: LQG) -> tuple[np.ndarray, float]:
+    """The parameters of the nearest member found, and its distance; `starts` are some members."""
     require_comparable(starts.systems, plant)
     length = starts.systems.num_states + plant.num_states
     target = Finite([plant]).invariants(length=length)[0]
     distances = np.linalg.norm(batch_invariants(starts.systems, length=length) - target, axis=1)
-    best = [index for index in np.argsort(distances)[:num_starts] if np.isfinite(distances[index])]
-    found = [_descend(family, np.asarray(starts.parameters[index]), target, length) for index in best]
+    best = [index for index in np.argsort(distances)[:NUM_DESCENTS] if np.isfinite(distances[index])]
+    rows = [np.asarray(starts.parameters[index]) for index in best]
+    found = [_descend(branch_of(theta, branches), theta, target, length) for theta in rows]
     if not found:
         raise InvalidArgumentError("no member that was tried has an optimum: there is none to be nearest")
     return min(found, key=lambda candidate: candidate[1])
 
 
-def spread_parameters(family: "AbstractFamily") -> np.ndarray:
-    """A few hundred rows of parameter values: every combination of choices, with random values between."""
-    theta = family.sample_parameters(jax.random.key(0), NUM_STARTS)
-    grid = 3 ** len(family.parameters)
-    if grid > NUM_STARTS:
-        return theta
-    corners = np.array(list(itertools.product(*(parameter.points(3) for parameter in family.parameters))))
-    return np.concatenate([corners[family.is_inside(corners)], theta])
-
-
-def _descend(
-    family: "AbstractFamily", theta: np.ndarray, target: np.ndarray, length: int
-) -> tuple[np.ndarray, float]:
+def _descend(branch: Branch, theta: np.ndarray, target: np.ndarray, length: int) -> tuple[np.ndarray, float]:
     """Least squares over the continuous parameters, the discrete ones held."""
-    branch = next(branch for branch in branches(family) if len(branch.rows_of(theta[None, :])))
     columns, is_traceable = branch.columns, branch.is_traceable
 
     def residual(values: np.ndarray) -> np.ndarray:
@@ -59,14 +42,14 @@ def _descend(
             return np.asarray(_invariants_at(branch, jnp.asarray(values), length)) - target
         row = theta.copy()
         row[columns] = values
-        return batch_invariants(build_members(family, row[None, :]), length=length)[0] - target
+        return batch_invariants(build_members([branch], row[None, :]), length=length)[0] - target
 
     def slope(values: np.ndarray) -> np.ndarray:
         return np.asarray(_slope_at(branch, jnp.asarray(values), length))
 
     if not columns:
         return theta, float(np.linalg.norm(residual(theta[columns])))
-    low, high = (np.array([getattr(family.parameters[i], end) for i in columns]) for end in ("low", "high"))
+    low, high = branch.ends
     slack = 1e-12 * np.maximum(1, np.abs(high))  # an interval of no width still needs room
     found = scipy.optimize.least_squares(
         residual,

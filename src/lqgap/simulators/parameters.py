@@ -1,13 +1,12 @@
 """A named uncertain quantity: an interval, or a few values to choose from."""
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from lqgap.errors import InvalidArgumentError
+from lqgap.errors import InvalidArgumentError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -96,6 +95,5 @@ def require_names(given: Iterable[str], names: Iterable[str]) -> None:
     names = list(names)
     for name in given:
         if name not in names:
-            nearest = difflib.get_close_matches(str(name), names, n=1)
-            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            hint = did_you_mean(name, names)
             raise InvalidArgumentError(f"there is no parameter {name!r}, only {', '.join(names)}{hint}")

@@ -1,16 +1,18 @@
 """The low-rank class of the paper: every plant is a combination of a few known ones.
 
-(A, B, C) = sum_i t_i (A_i, B_i, C_i)
+    (A, B, C) = sum_i t_i (A_i, B_i, C_i)
+
+with the coefficients t_i as its parameters.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
-import jax
 import numpy as np
 from jaxtyping import Array
 
+from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError, InvalidSystemError
 from lqgap.simulators.family import AbstractFamily, draw_from_box
 from lqgap.simulators.parameters import Parameter, read_parameter
@@ -45,7 +47,7 @@ class LinearSpan(AbstractFamily):
 
     def build(self, **values: Any) -> LQG:
         """The combination with these coefficients."""
-        terms = [jax.tree.map(lambda leaf, i=i: leaf[i], self.bases) for i in range(len(self.parameters))]
+        terms = [take(self.bases, i) for i in range(len(self.parameters))]
         A, B, C = (
             sum(values[p.name] * getattr(term, name) for p, term in zip(self.parameters, terms, strict=True))
             for name in "ABC"

@@ -21,7 +21,7 @@ from lqgap.arguments import is_concrete, read_count
 from lqgap.errors import NotConvergedError
 from lqgap.linalg.psd import symmetrize
 from lqgap.linalg.riccati import riccati_recursion
-from lqgap.systems.kalman import Belief, correct, predict, prior
+from lqgap.systems.kalman import plan_filter
 from lqgap.systems.lqg import LQG, require_single
 
 MAX_ENTRIES = 20_000_000  # of each stack of matrices: 160 MB
@@ -47,8 +47,8 @@ def solve_finite(plant: LQG, *, horizon: Any) -> FiniteOptimum:
     finite = _solve_finite(plant, read_count("horizon", horizon, least=0, most=most))
     if is_concrete(finite) and not jnp.isfinite(finite.value):
         raise NotConvergedError(
-            f"the optimal cost of steps 0..{horizon} is beyond double precision: an unstable mode "
-            f"grows unseen or unmoved, or the units are badly scaled (lqgap.solve names the mode)"
+            f"the optimal cost of steps 0..{horizon} is beyond double precision: an unstable mode is not "
+            f"detectable or not stabilisable, or the units are badly scaled (lqgap.solve names the mode)"
         )
     return finite
 
@@ -61,31 +61,19 @@ def _solve_finite(plant: LQG, horizon: int) -> FiniteOptimum:
     )
     # One loop after the other: XLA's thread pool may deadlock on concurrent ones.
     plant, control = jax.lax.optimization_barrier((plant, control))
-    zero_output, zero_input = jnp.zeros_like(plant.C[:, 0]), jnp.zeros_like(plant.B[0])
-
-    def filter_step(belief: Belief, _: None) -> tuple[Belief, tuple[Array, Array, Array, Array]]:
-        correction = correct(plant, belief, zero_output)
-        after = correction.belief
-        return predict(plant, after, zero_input), (
-            belief.cov,
-            after.cov,
-            correction.gain,
-            correction.S,
-        )
-
-    _, (Sigma, Sigma_filtered, L, S) = jax.lax.scan(filter_step, prior(plant), length=horizon + 1)
+    estimate = plan_filter(plant, num_steps=horizon + 1)
     value = (
-        jnp.sum(control.P * (Sigma - Sigma_filtered))
-        + jnp.sum(output_cost * jnp.sum(Sigma_filtered, axis=0))
+        jnp.sum(control.P * (estimate.Sigma - estimate.Sigma_filtered))
+        + jnp.sum(output_cost * jnp.sum(estimate.Sigma_filtered, axis=0))
         + (horizon + 1) * jnp.trace(plant.Q @ plant.V)
     )
     return FiniteOptimum(
         P=control.P,
         K=control.K,
         M=control.M,
-        Sigma=Sigma,
-        Sigma_filtered=Sigma_filtered,
-        L=L,
-        S=S,
+        Sigma=estimate.Sigma,
+        Sigma_filtered=estimate.Sigma_filtered,
+        L=estimate.L,
+        S=estimate.S,
         value=value,
     )

@@ -1,4 +1,6 @@
-"""What an innovation tells when some of its components are lost.
+"""One step of a filter with a given gain, where components of the observation may be lost.
+
+    e = y_t - C xhat_{t|t-1} ,   xhat_{t|t} = xhat_{t|t-1} + L e ,   xhat_{t+1|t} = A xhat_{t|t} + B u_t
 
 With e ~ N(0, S) and s the components seen, the lost ones are filled by their conditional mean,
 
@@ -9,12 +11,76 @@ so that a filter may go on with its gain: L e is then exactly the correction by 
 
 import math
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from lqgap.linalg.psd import log_det_psd, solve_psd, solve_unrolled
 
 MAX_UNROLLED = 4  # outputs: compiling more takes longer than it saves
+
+
+class Filtered(eqx.Module):
+    """The belief after an observation, the innovation with lost components filled, and how likely it was."""
+
+    xhat: Float[Array, " state"]
+    innovation: Float[Array, " output"]
+    log_density: Float[Array, ""]
+
+
+class InnovationLaw(eqx.Module):
+    """N(0, S) with what its density needs: nothing is left to solve where nothing is lost."""
+
+    S: Float[Array, "output output"]
+    precision: Float[Array, "output output"]  # S^-1
+    peak: Float[Array, ""]  # the log-density of a zero innovation
+
+
+def innovation_law(S: Float[Array, "output output"]) -> InnovationLaw:
+    """The law of innovations with this covariance."""
+    return InnovationLaw(S, jnp.linalg.inv(S), -0.5 * (log_det_psd(S) + len(S) * math.log(2 * math.pi)))
+
+
+def filter_step(
+    A: Float[Array, "state state"],
+    B: Float[Array, "state input"],
+    C: Float[Array, "output state"],
+    L: Float[Array, "state output"],
+    S: Float[Array, "output output"] | InnovationLaw,
+    xhat: Float[Array, " state"],
+    u_last: Float[Array, " input"],
+    y: Float[Array, " output"],
+) -> Filtered:
+    """xhat_{t|t} from xhat_{t-1|t-1}; at first xhat and u_last are zero, and so is the prediction."""
+    return correct_by_gain(C, L, S, A @ xhat + B @ u_last, y)
+
+
+def correct_by_gain(
+    C: Float[Array, "output state"],
+    L: Float[Array, "state output"],
+    S: Float[Array, "output output"] | InnovationLaw,
+    predicted: Float[Array, " state"],
+    y: Float[Array, " output"],
+) -> Filtered:
+    """xhat_{t|t} from xhat_{t|t-1}; a lost component of y (NaN) is taken as expected from those seen."""
+    innovation = y - C @ predicted
+    if isinstance(S, InnovationLaw):
+        filled, log_density = jax.lax.cond(
+            jnp.any(jnp.isnan(y)),
+            lambda: fill_lost(innovation, S.S),
+            lambda: (innovation, S.peak - 0.5 * innovation @ S.precision @ innovation),
+        )
+    else:
+        filled, log_density = fill_lost(innovation, S)
+    return Filtered(predicted + L @ filled, filled, log_density)
+
+
+def complete(
+    y: Float[Array, " output"], expected: Float[Array, " output"], S: Float[Array, "output output"]
+) -> Float[Array, " output"]:
+    """The observation with its lost components (NaN) as expected from those seen."""
+    return expected + fill_lost(y - expected, S)[0]
 
 
 def fill_lost(

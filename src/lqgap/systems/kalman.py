@@ -37,6 +37,15 @@ class Correction(eqx.Module):
     log_likelihood: Float[Array, ""]
 
 
+class FilterPlan(eqx.Module):
+    """Covariances before and after every observation, gains, and covariances of innovations."""
+
+    Sigma: Float[Array, "time state state"]
+    Sigma_filtered: Float[Array, "time state state"]
+    L: Float[Array, "time state output"]
+    S: Float[Array, "time output output"]
+
+
 def prior(plant: LQG) -> Belief:
     """The belief before the first observation."""
     return Belief(mean=jnp.zeros_like(plant.A[0]), cov=plant.S0)
@@ -67,6 +76,18 @@ def predict(plant: LQG, belief: Belief, u: Float[Array, " input"]) -> Belief:
         mean=plant.A @ belief.mean + plant.B @ u,
         cov=symmetrize(plant.A @ belief.cov @ plant.A.T + plant.W),
     )
+
+
+def plan_filter(plant: LQG, *, num_steps: int) -> FilterPlan:
+    """The gains of the first steps of a record without losses, which do not depend on what is observed."""
+    zero_output, zero_input = jnp.zeros_like(plant.C[:, 0]), jnp.zeros_like(plant.B[0])
+
+    def step(belief: Belief, _: None) -> tuple[Belief, tuple[Array, ...]]:
+        correction = correct(plant, belief, zero_output)
+        after = correction.belief
+        return predict(plant, after, zero_input), (belief.cov, after.cov, correction.gain, correction.S)
+
+    return FilterPlan(*jax.lax.scan(step, prior(plant), length=num_steps)[1])
 
 
 def filter_record(plant: LQG, y: MatrixLike, u: MatrixLike) -> Correction:

@@ -1,7 +1,9 @@
 """One LQG problem: a linear plant with Gaussian noise and a quadratic cost.
 
-x_{t+1} = A x_t + B u_t + w_t ,    y_t = C x_t + z_t ,    w ~ N(0, W),  z ~ N(0, V),  x_0 ~ N(0, S0)
-cost of a step:  y'Qy + u'Ru
+    x_{t+1} = A x_t + B u_t + w_t ,    w ~ N(0, W) ,    x_0 ~ N(0, S0)
+    y_t = C x_t + z_t ,                z ~ N(0, V)
+
+at a cost of y_t'Q y_t + u_t'R u_t a step.
 """
 
 from collections.abc import Sequence
@@ -20,6 +22,8 @@ from lqgap.arguments import (
     require_shape,
 )
 from lqgap.errors import InvalidSystemError
+
+MATRICES = ("A", "B", "C", "Q", "R", "W", "V", "S0")  # the fields of `LQG`; the first three have no default
 
 
 class LQG(eqx.Module):
@@ -69,6 +73,10 @@ class LQG(eqx.Module):
         self.W = read_covariance("W", W, size=states, definite=False, why=why)
         self.V = read_covariance("V", V, size=outputs, definite=True, why=why)
         self.S0 = read_covariance("S0", S0, size=states, definite=False, why=why)
+
+    def matrices(self) -> dict[str, Array]:
+        """The matrices by name: what `LQG(**matrices)` makes the same plant of."""
+        return {name: getattr(self, name) for name in MATRICES}
 
     @property
     def num_states(self) -> int:

@@ -22,6 +22,7 @@ from lqgap.errors import (
     NotDetectableError,
     NotStabilizableError,
 )
+from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.linalg.modes import describe_modes, undetectable_modes, unstabilizable_modes
 from lqgap.linalg.psd import solve_psd, symmetrize
 from lqgap.linalg.riccati import solve_riccati
@@ -98,6 +99,11 @@ def predictor_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"
     return plant.A - optimum.F @ plant.C
 
 
+def belief_covariance(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:
+    """X = (A - BK) X (A - BK)' + L S L' of xhat_{t|t} under the optimal input, once it is stationary."""
+    return lyapunov_sum(closed_loop_matrix(optimum, plant), optimum.L @ optimum.S @ optimum.L.T)
+
+
 def filter_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:
     """(I - LC) A: how an error of the filtered xhat_{t|t} decays."""
     return plant.A - optimum.L @ (plant.C @ plant.A)
@@ -138,7 +144,7 @@ def _solve(plant: LQG) -> Optimum:
 def _revalidate(plant: LQG, where: str) -> LQG:
     """Check the values of a plant that was built under tracing, when they were not known."""
     try:
-        return LQG(**{name: getattr(plant, name) for name in ("A", "B", "C", "Q", "R", "W", "V", "S0")})
+        return LQG(**plant.matrices())
     except InvalidSystemError as error:
         raise InvalidSystemError(f"{error}{where}") from None
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from lqgap.arguments import MatrixLike, read_record
-from lqgap.systems.innovation import fill_lost
+from lqgap.systems.innovation import correct_by_gain
 from lqgap.systems.lqg import LQG
 from lqgap.systems.optimum import Optimum, require_optimum_of
 
@@ -19,8 +19,7 @@ def steady_correct(
     optimum: Optimum, plant: LQG, predicted: Float[Array, " state"], y: Float[Array, " output"]
 ) -> Float[Array, " state"]:
     """xhat_{t|t} from xhat_{t|t-1}; a lost component of y (NaN) is taken as expected from those seen."""
-    innovation, _ = fill_lost(y - plant.C @ predicted, optimum.S)
-    return predicted + optimum.L @ innovation
+    return correct_by_gain(plant.C, optimum.L, optimum.S, predicted, y).xhat
 
 
 def steady_predict(
@@ -28,6 +27,17 @@ def steady_predict(
 ) -> Float[Array, " state"]:
     """xhat_{t+1|t} from xhat_{t|t}."""
     return plant.A @ xhat + plant.B @ u
+
+
+def steady_step(
+    optimum: Optimum,
+    plant: LQG,
+    xhat: Float[Array, " state"],
+    u_last: Float[Array, " input"],
+    y: Float[Array, " output"],
+) -> Float[Array, " state"]:
+    """xhat_{t|t} from xhat_{t-1|t-1}, u_{t-1} and y_t."""
+    return steady_correct(optimum, plant, steady_predict(plant, xhat, u_last), y)
 
 
 def steady_beliefs(optimum: Optimum, plant: LQG, y: MatrixLike, u: MatrixLike) -> Float[Array, "time state"]:

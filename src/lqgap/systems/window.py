@@ -11,9 +11,10 @@ and what it predicts is linear in the window eta = (u_{t-1}..u_{t-length}, y_t..
     C (A x^c_t + B u) = N eta ,   N = [ C Abar B .. C Abar^length B | C F .. C Abar^{length-1} F | C B ]
 
 with Abar = A - FC, so that a clipped prediction depends on the plant through its predictor Markov
-parameters alone.
+parameters alone. What it leaves out is, in units of the innovation, S^-1/2 C Abar^length A xhat_{t-length}.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -22,10 +23,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from lqgap.arguments import MatrixLike, read_count, read_record
-from lqgap.systems.innovation import fill_lost
+from lqgap.linalg.psd import inverse_sqrt_psd
+from lqgap.systems.innovation import complete
 from lqgap.systems.lqg import LQG
 from lqgap.systems.markov import predictor_markov_parameters
-from lqgap.systems.optimum import Optimum, filter_matrix, require_optimum_of
+from lqgap.systems.optimum import Optimum, filter_matrix, predictor_matrix, require_optimum_of
+
+MAX_LENGTH = 2_000  # of a window that is searched for
 
 
 class ClippedState(eqx.Module):
@@ -75,8 +79,7 @@ class ClippedFilter(eqx.Module):
         A lost component of y (NaN) is taken as expected from those seen.
         """
         expected = self.predict_state @ state.belief + self.predict_input @ u_last
-        y = expected + fill_lost(y - expected, self.S)[0]
-        term = self.input_gain @ u_last + self.output_gain @ y
+        term = self.input_gain @ u_last + self.output_gain @ complete(y, expected, self.S)
         belief = self.transition @ state.belief + term - self.forget @ state.terms[state.oldest]
         return ClippedState(
             belief=belief,
@@ -99,6 +102,26 @@ def arx_matrix(optimum: Optimum, plant: LQG, *, length: Any) -> Float[Array, "ou
     length = read_count("length", length, least=1)
     of_inputs, of_outputs = predictor_markov_parameters(optimum, plant, length=length + 1)
     return jnp.concatenate([*of_inputs[1:], *of_outputs[:length], of_inputs[0]], axis=1)
+
+
+def clipping_error(optimum: Optimum, plant: LQG, *, length: Any) -> Float[Array, "output state"]:
+    """S^-1/2 C Abar^length A: from the belief before the window to what its prediction leaves out."""
+    length = read_count("length", length, least=1)
+    forgotten = jnp.linalg.matrix_power(predictor_matrix(optimum, plant), length)
+    return inverse_sqrt_psd(optimum.S) @ plant.C @ forgotten @ plant.A
+
+
+def clipping_errors(
+    optimum: Optimum, plant: LQG, size_fn: Callable[[Array], Array]
+) -> Float[Array, " length"]:
+    """The sizes of `clipping_error` for the lengths 1..MAX_LENGTH."""
+    Abar = predictor_matrix(optimum, plant)
+
+    def longer(power: Array, _: None) -> tuple[Array, Array]:
+        power = power @ Abar
+        return power, size_fn(power @ plant.A)
+
+    return jax.lax.scan(longer, inverse_sqrt_psd(optimum.S) @ plant.C, length=MAX_LENGTH)[1]
 
 
 def arx_window(

@@ -15,10 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lqgap.archives import read_arrays, write_arrays
 from lqgap.errors import CorruptFileError, InvalidArgumentError
-from lqgap.files import read_arrays, write_arrays
 
 KIND = "checkpoint"
+REMEDY = "remove it, and training starts again"
 
 
 def fingerprint(*parts: Any) -> str:
@@ -56,7 +57,7 @@ class Checkpoint:
         """The state and history in the file, in the shape of another state; None if there is no file."""
         if not self.path.exists():
             return None
-        arrays, text = read_arrays(self.path, kind=KIND)
+        arrays, text = read_arrays(self.path, kind=KIND, remedy=REMEDY)
         metadata = json.loads(text)
         if metadata["owner"] != self.owner:
             raise InvalidArgumentError(
@@ -68,7 +69,7 @@ class Checkpoint:
         for i, leaf in enumerate(leaves):
             array = arrays.get(str(i))
             if array is None or array.shape != _plain(leaf).shape:
-                raise CorruptFileError(f"{self.path} lacks array {i} of the training's state")
+                raise CorruptFileError(f"{self.path} lacks array {i} of the training's state; {REMEDY}")
             restored.append(jnp.asarray(array, dtype=_plain(leaf).dtype))
         return jax.tree.unflatten(structure, restored), metadata["history"]
 

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lqgap.evaluation.arguments import rollout_keys
+from lqgap.evaluation.monte_carlo import rollout_keys
 from lqgap.policies import AbstractPolicy
 from lqgap.training.objective import AbstractObjective, SampledObjective
 

@@ -20,9 +20,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.evaluation.arguments import cast, rollout_keys
+from lqgap.evaluation.arguments import cast
 from lqgap.evaluation.exact import exact_gap
-from lqgap.evaluation.gap import draw_normals, references_of
+from lqgap.evaluation.gap import references_of
+from lqgap.evaluation.monte_carlo import draw_normals, rollout_keys
 from lqgap.evaluation.reference import Reference, excess
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy, Mixture
 from lqgap.policies.limits import Limits
@@ -95,7 +96,7 @@ class SampledObjective(AbstractObjective):
         """The excess of every rollout, with the policy made from what is given for this rollout."""
         keys_noise, keys_policy = _share_among_devices(keys)
         num_steps = self.references.K.shape[1]
-        normals = jax.vmap(lambda k: draw_normals(k, num_steps=num_steps, like=self.references))(keys_noise)
+        normals = draw_normals(keys_noise, num_steps=num_steps, like=self.references)
 
         def of_pair(reference: Reference, own: Any, normal: Array, key: Array) -> Array:
             run = excess(policy_from(own), reference, normal, key, self.limits, fade=self.fade)

@@ -19,7 +19,7 @@ from jaxtyping import Array, PRNGKeyArray
 from lqgap.arguments import read_array, read_key
 from lqgap.errors import InvalidArgumentError, LqgapWarning
 from lqgap.evaluation import GapEstimate, gap
-from lqgap.evaluation.arguments import cast, read_horizon, read_precision, read_systems
+from lqgap.evaluation.arguments import cast, read_horizon, read_precision, require_fit
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, read_limits
 from lqgap.progress import track
@@ -69,8 +69,8 @@ def train_robust(
     """
     task = _Task(policy, horizon, key, options, limits, monitor)
     if not isinstance(members, AbstractFamily):
-        read_systems(policy, members)
-        members = members if isinstance(members, Finite) else Finite(members)
+        members = Finite.of(members)
+        require_fit(policy, members.systems)
         return task.result(task.train(members, _uniform(members), is_robust=True))
     active = _first_members(members)
     outcome = task.train(active, _uniform(active), is_robust=True)
@@ -112,8 +112,8 @@ def train_randomized(
             rows = np.asarray(members.parameters)
             weights = [float(density(**dict(zip(family.names, row, strict=True)))) for row in rows]
     else:
-        read_systems(policy, members)
-        members = members if isinstance(members, Finite) else Finite(members)
+        members = Finite.of(members)
+        require_fit(policy, members.systems)
     return task.result(task.train(members, _read_weights(weights, members), is_robust=False))
 
 

@@ -13,11 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lqgap.batches import batch_of_one
 from lqgap.evaluation.gap import GapEstimate, gap
 from lqgap.evaluation.reference import reference_of
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy
 from lqgap.policies.limits import Limits
-from lqgap.simulators.building import Branch, branches
+from lqgap.simulators.building import Branch
 from lqgap.simulators.family import AbstractFamily
 from lqgap.training.objective import ExactObjective, SampledObjective
 
@@ -45,7 +46,7 @@ def find_worst(
     )
     order = np.argsort(-at_start.mean)[:NUM_CLIMBERS]
     theta = np.asarray(starts.parameters)[order]
-    for branch in branches(family):
+    for branch in family.branches:
         rows = branch.rows_of(theta)
         if len(rows) and branch.columns and branch.is_traceable:
             theta[rows] = _climb(policy, branch, theta[rows], key_noise, limits, horizon, num_rollouts)
@@ -68,8 +69,7 @@ def _climb(
     num_rollouts: int,
 ) -> np.ndarray:
     columns = branch.columns
-    parameters = [branch.family.parameters[column] for column in columns]
-    low, high = (np.asarray([getattr(p, side) for p in parameters]) for side in ("low", "high"))
+    low, high = branch.ends
     width = np.where(high > low, high - low, 1.0)
     unit = (theta[:, columns] - low) / width
     for climb in range(NUM_CLIMBS):
@@ -97,14 +97,11 @@ def _slopes(
 ) -> tuple[Array, Array]:
     def gap_at(value: Array) -> Any:
         plant = branch.plant(value)
-        batch = jax.tree.map(lambda leaf: leaf[None], plant)
         if isinstance(policy, AbstractLinearPolicy):
-            objective = ExactObjective(batch, horizon)
+            objective = ExactObjective(batch_of_one(plant), horizon)
         else:
-            reference = reference_of(plant, horizon=horizon)
-            objective = SampledObjective(
-                jax.tree.map(lambda leaf: leaf[None], reference), limits, jnp.ones(())
-            )
+            references = batch_of_one(reference_of(plant, horizon=horizon))
+            objective = SampledObjective(references, limits, jnp.ones(()))
         return objective.gaps(policy, key, num_rollouts)[0]
 
     # One member after the other: their loops must not run at the same time (docs/decisions/0005).

@@ -21,7 +21,8 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Array
 
-from lqgap.errors import InvalidArgumentError, NotConvergedError
+from lqgap.batches import batch_of_one, take
+from lqgap.errors import NotConvergedError
 from lqgap.evaluation.exact import close_loop, closed_loop_radius, exact_average_cost
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.policies import LinearDynamic, StationaryLQG
@@ -36,10 +37,7 @@ STABLE = 1 - 1e-6  # what spectral radii must stay below
 
 def find_stabilizer(members: Any) -> LinearDynamic:
     """A controller whose closed loop with every member is stable; raises if none is found."""
-    if not isinstance(members, Finite):
-        raise InvalidArgumentError(
-            f"members is a {type(members).__name__}, expected a finite class of simulators"
-        )
+    members = Finite.of(members)
     optima = members.optima()  # raises, with its name, if a member cannot be stabilised at all
     systems = members.systems
     controller, worst = _best_candidate(systems)
@@ -66,7 +64,7 @@ def _best_candidate(systems: LQG) -> tuple[LinearDynamic, float]:
     candidates = _candidates(systems)
     radii = np.asarray(_radii(candidates, systems)).max(axis=1)
     best = int(np.argmin(radii))
-    return jax.tree.map(lambda leaf: leaf[best], candidates), float(radii[best])
+    return take(candidates, best), float(radii[best])
 
 
 @jax.jit
@@ -85,7 +83,7 @@ def _radii(candidates: LinearDynamic, systems: LQG) -> Array:
 
 
 def _radius(controller: LinearDynamic, systems: LQG) -> float:
-    return float(np.max(_radii(jax.tree.map(lambda leaf: leaf[None], controller), systems)))
+    return float(np.max(_radii(batch_of_one(controller), systems)))
 
 
 def _minimise(

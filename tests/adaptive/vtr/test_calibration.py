@@ -3,7 +3,8 @@ import pytest
 from random_systems import random_plant
 
 import lqgap as lg
-from lqgap.adaptive.vtr.calibration import VTRConstants, belief_covariance, calibrate, target_variance
+from lqgap.adaptive.vtr.calibration import VTRConstants, calibrate, target_variance
+from lqgap.systems.optimum import belief_covariance
 
 
 def test_the_variance_of_a_target_is_that_of_a_long_run():

@@ -37,7 +37,7 @@ def test_a_spring_family_holds_after_a_change_of_coordinates():
     assert report.holds_after_repair
     [contraction] = [check for check in report.checks if "contract" in check.statement]
     assert contraction.value > 2
-    assert "report.repair()" in contraction.remedy
+    assert "audit.repair()" in contraction.remedy
     repaired = check_assumptions(report.repair())
     [contraction] = [check for check in repaired.checks if "contract" in check.statement]
     assert contraction.as_printed

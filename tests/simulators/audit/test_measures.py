@@ -5,7 +5,7 @@ from springs import FAMILY
 
 import lqgap
 from lqgap.simulators import Finite
-from lqgap.simulators.audit.measures import measure_members
+from lqgap.simulators.audit.measures import controllability, measure_members
 from lqgap.systems import delay_input
 
 
@@ -47,7 +47,7 @@ def test_defective_and_nilpotent_matrices_grow_without_bound():
     assert np.all(figures.open_loop.gamma > 0)
 
 
-def test_reach_vanishes_exactly_for_unreachable_pairs(seed):
+def test_the_margin_vanishes_exactly_for_uncontrollable_pairs(seed):
     plant = random_plant(seed)
     A, B = np.asarray(plant.A)[None], np.asarray(plant.B)[None]
     assert controllability(A, B)[0] > 1e-3
@@ -80,7 +80,7 @@ def test_a_member_without_optimum_has_nan_figures_and_spoils_no_other():
 def test_a_plant_that_does_nothing_is_measured_without_a_warning():
     figures = measure_members(Finite([lqgap.LQG(np.zeros((2, 2)), [[0.0], [0.0]], [[1.0, 0.0]])]))
     np.testing.assert_array_equal(
-        [figures.reach[0], figures.controllability_of_gain[0], figures.control_gramian[0]], 0
+        [figures.controllability[0], figures.controllability_of_gain[0], figures.control_gramian[0]], 0
     )
 
 
@@ -102,7 +102,7 @@ def test_growth_is_bounded_exactly_where_the_dominant_mode_is_not_defective(name
     np.testing.assert_allclose(figures.transient_growth[0], expected, rtol=0.02)
 
 
-def test_reach_does_not_depend_on_the_units_of_the_input():
+def test_the_margin_does_not_depend_on_the_units_of_the_input():
     A = np.array([[[0.5, 0.1], [0.0, 0.7]]])
     B = np.array([[[0.0], [1.0]]])
     np.testing.assert_allclose(controllability(A, B), controllability(A, 1e-9 * B), rtol=1e-9)

@@ -34,7 +34,7 @@ NOMINAL = {
 
 @functools.cache
 def family_of(name):
-    return plants.catalogue()[name]()
+    return plants.FAMILIES[name]()
 
 
 @pytest.fixture(params=sorted(NOMINAL))
@@ -44,7 +44,7 @@ def name(request):
 
 def physical_parameters(name):
     """The arguments that are quantities: not how many there are, nor what is measured."""
-    signature = inspect.signature(plants.catalogue()[name]).parameters
+    signature = inspect.signature(plants.FAMILIES[name]).parameters
     return {
         key: argument.default
         for key, argument in signature.items()
@@ -53,9 +53,9 @@ def physical_parameters(name):
 
 
 def test_the_catalogue_holds_all_families_by_name():
-    assert list(plants.catalogue()) == sorted(NOMINAL)
+    assert list(plants.FAMILIES) == sorted(NOMINAL)
     assert sorted(plants.__all__) == plants.__all__
-    assert {*plants.catalogue(), "catalogue"} == set(plants.__all__)
+    assert {*plants.FAMILIES, "FAMILIES"} == set(plants.__all__)
 
 
 def test_the_nominal_member_is_that_of_the_literature(name):
@@ -88,7 +88,7 @@ def test_uncertain_by_default_is_what_is_no_number(name):
 
 
 def test_every_argument_is_described(name):
-    function = plants.catalogue()[name]
+    function = plants.FAMILIES[name]
     _, arguments = function.__doc__.split("Args:")
     for key in inspect.signature(function).parameters:
         assert any(key in line.split(": ")[0].split(", ") for line in map(str.strip, arguments.splitlines()))
@@ -102,11 +102,11 @@ def test_every_parameter_may_be_fixed_but_not_all(name):
         for parameter in family_of(name).parameters
     }
     with pytest.raises(InvalidArgumentError, match="no family"):
-        plants.catalogue()[name](**fixed)
+        plants.FAMILIES[name](**fixed)
 
 
 def test_every_parameter_may_be_uncertain(name):
-    function = plants.catalogue()[name]
+    function = plants.FAMILIES[name]
     for key, default in physical_parameters(name).items():
         if not isinstance(default, tuple | list):
             assert key in function(**{key: [default]}).names
@@ -116,4 +116,4 @@ def test_every_parameter_may_be_uncertain(name):
 def test_every_parameter_is_named_if_it_makes_no_sense(name, value):
     for key in physical_parameters(name):
         with pytest.raises(LqgapError, match=key):
-            plants.catalogue()[name](**{key: value})
+            plants.FAMILIES[name](**{key: value})

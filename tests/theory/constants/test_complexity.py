@@ -108,7 +108,7 @@ def test_the_radius_holds_for_a_sample_on_the_edge_of_its_bounds(seed):
     plant = lqgap.LQG([[0.5]], [[1.0]], [[1.0]])
     norms = uniform_norms(check_assumptions(Finite([plant])))
     sign = np.random.default_rng(seed).choice([-1.0, 1.0])
-    target = lqgap.value_target(lqgap.solve(plant), plant, [4.0 * sign], [2.0 * sign])
+    target = lqgap.systems.value_target(lqgap.solve(plant), plant, [4.0 * sign], [2.0 * sign])
     window = jnp.asarray([2.0, 2.0, 3.0, 3.0, 2.0])
     state = {"Ubar": 2.0, "Ybar": 3.0, "Xbar_1": 4.0}
     assert jnp.linalg.norm(sample_features(target, window)) <= feature_radius(norms, state, length=2)

@@ -7,7 +7,7 @@ from random_systems import random_plant
 import lqgap
 from lqgap.errors import NotConvergedError
 from lqgap.simulators import Finite, check_assumptions
-from lqgap.simulators.plants import catalogue
+from lqgap.simulators.plants import FAMILIES
 from lqgap.systems import change_coordinates
 from lqgap.theory.constants import transient
 from lqgap.theory.constants.norms import contracting, printed_norms, uniform_norms
@@ -61,9 +61,9 @@ UNSTABLE = {"acc_two_mass", "double_integrator", "laplacian", "phase_pair", "uav
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(set(catalogue()) - UNSTABLE))
+@pytest.mark.parametrize("name", sorted(set(FAMILIES) - UNSTABLE))
 def test_limit_and_bound_of_the_stable_plants_of_every_family(name):
-    members = catalogue()[name]().grid(2)
+    members = FAMILIES[name]().grid(2)
     assert np.all(np.max(np.abs(np.linalg.eigvals(members.systems.A)), axis=1) < 1)
     assert np.all(np.isfinite(judge(members)))
 
@@ -71,7 +71,7 @@ def test_limit_and_bound_of_the_stable_plants_of_every_family(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(UNSTABLE - {"phase_pair"}))
 def test_limit_and_bound_of_plants_that_only_their_optimum_stabilises(name):
-    assert np.all(np.isfinite(judge(catalogue()[name]().grid(2))))
+    assert np.all(np.isfinite(judge(FAMILIES[name]().grid(2))))
 
 
 def test_it_grows_with_the_horizon_from_zero_if_the_state_starts_as_its_noise():

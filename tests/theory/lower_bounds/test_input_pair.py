@@ -65,7 +65,7 @@ def test_the_bound_is_below_the_exact_minimax_and_not_far(horizon):
     assert 0.3 * exact < value <= exact
 
 
-def test_pairs_that_differ_in_more_than_their_input_have_no_centre():
+def test_pairs_that_differ_in_more_than_their_input_have_no_such_bound():
     members = lg.plants.mass_spring_damper().grid(2)  # stiffness, then gain
     pairs = np.array([[0, 1], [0, 2], [2, 3], [0, 3]])
     assert differ_in_input(members.systems, pairs).tolist() == [True, False, True, False]

@@ -7,8 +7,10 @@ import lqgap as lg
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.gap import references_of
 from lqgap.policies import ModelBank
+from lqgap.report.page import WORDS
 from lqgap.theory import minimax_lower_bound
 from lqgap.theory.lower_bounds.belief import belief_bound
+from lqgap.theory.lower_bounds.minimax import BOUNDS
 from lqgap.training import TrainingOptions
 
 HORIZON = 20
@@ -33,9 +35,9 @@ def test_where_the_minimax_is_known_the_bound_is_it(horizon):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", lg.plants.catalogue())
+@pytest.mark.parametrize("name", lg.plants.FAMILIES)
 def test_no_bank_is_below_the_bound_on_any_family_trained_or_not(name):
-    members = small_class(lg.plants.catalogue()[name]())
+    members = small_class(lg.plants.FAMILIES[name]())
     bound = minimax_lower_bound(members, horizon=HORIZON)
     assert bound.value > 0
     banks = [
@@ -76,6 +78,13 @@ def test_a_large_class_is_thinned_and_its_members_keep_their_numbers(monkeypatch
 def test_what_cannot_be_is_named(members, horizon, message):
     with pytest.raises(InvalidArgumentError, match=message):
         minimax_lower_bound(members(), horizon=horizon)
+
+
+def test_every_kind_is_tried_and_has_words_for_the_page():
+    bound = minimax_lower_bound(OPPOSITE, horizon=1)
+    assert set(bound.by_kind) == {"trivial", *BOUNDS}
+    assert set(BOUNDS) <= set(WORDS)
+    assert all(kind == bound.kind for kind, bound in BOUNDS.items())
 
 
 @pytest.mark.usefixtures("as_users_run_it")

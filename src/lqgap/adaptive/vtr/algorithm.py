@@ -62,8 +62,8 @@ from lqgap.adaptive.vtr.statistics import (
 )
 from lqgap.adaptive.vtr.warmup import WarmupRecord, select_from
 from lqgap.arguments import read_count
+from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
-from lqgap.evaluation.arguments import read_members
 from lqgap.linalg import quadratic
 from lqgap.policies import AbstractPolicy
 from lqgap.simulators import AbstractFamily, Finite
@@ -72,10 +72,10 @@ from lqgap.systems import (
     Optimum,
     ValueTarget,
     solve,
-    steady_correct,
     steady_predict,
     value_target,
 )
+from lqgap.systems.steady import steady_step
 
 
 class LQGVTR(eqx.Module):
@@ -114,7 +114,7 @@ class LQGVTR(eqx.Module):
         refine: bool = True,
         fallback: AbstractPolicy | None = None,
     ):
-        self.members = members if isinstance(members, Finite) else Finite(read_members(members))
+        self.members = Finite.of(members)
         self.horizon = read_count("horizon", horizon, least=1, most=100_000_000)
         self.options = VTROptions() if options is None else options
         self.optima = self.members.optima()
@@ -316,8 +316,8 @@ class LQGVTR(eqx.Module):
         return Choice(near, best, optimistic, self.members.parameters[best], reached)
 
     def _member(self, index: Int[Array, ""], xhat: Array) -> Model:
-        plant, optimum = jax.tree.map(lambda leaf: leaf[index], (self.systems, self.optima))
-        tables = self.N, self.clip_norms, self.filters.precision[-1], self.members.parameters, xhat
+        plant, optimum = take((self.systems, self.optima), index)
+        tables = self.N, self.clip_norms, self.filters.law.precision[-1], self.members.parameters, xhat
         return Model(plant, optimum, *(table[index] for table in tables))
 
     def _between(
@@ -387,11 +387,7 @@ class LQGVTR(eqx.Module):
 
 def _filter(systems: LQG, optima: Optimum, xhat: Array, y: Array, u_last: Array) -> Array:
     """xhat_{t|t} of all members, by their steady filters."""
-
-    def correct(plant: LQG, optimum: Optimum, xhat: Array) -> Array:
-        return steady_correct(optimum, plant, steady_predict(plant, xhat, u_last), y)
-
-    return jax.vmap(correct)(systems, optima, xhat)
+    return jax.vmap(steady_step, in_axes=(0, 0, 0, None, None))(optima, systems, xhat, u_last, y)
 
 
 def _push(rows: Array, newest: Array) -> Array:

@@ -26,16 +26,14 @@ from jaxtyping import Array
 from lqgap.adaptive.vtr.mismatch import mismatch
 from lqgap.arguments import read_count, read_positive, read_probability
 from lqgap.errors import InvalidArgumentError
-from lqgap.evaluation.arguments import read_members
-from lqgap.linalg import solve_lyapunov
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems import LQG, Optimum, bias_matrix
-from lqgap.systems.optimum import closed_loop_matrix, predictor_matrix
+from lqgap.systems.optimum import belief_covariance, closed_loop_matrix
+from lqgap.systems.window import MAX_LENGTH, clipping_errors
 from lqgap.theory.constants.corrected import episodes
 from lqgap.theory.constants.table import constants as theory_constants
 
 CLIPPED = 1e-3  # of an innovation's standard deviation: what clipping the history may change
-MAX_LENGTH = 1000
 MAX_WARMUP = 2**62
 
 
@@ -112,7 +110,7 @@ def calibrate(
         weighting: of the samples, "equal" or "variance".
         family: of which the members are a grid or a cover, if the truth may lie between them.
     """
-    members = members if isinstance(members, Finite) else Finite(read_members(members))
+    members = Finite.of(members)
     horizon = read_count("horizon", horizon, least=1, most=100_000_000)
     delta = read_probability("delta", delta)
     optima = members.optima()
@@ -179,11 +177,6 @@ def target_variance(optimum: Optimum, plant: LQG, X: Array) -> Array:
     return 4 * jnp.trace(S @ slope @ X @ slope.T) + 2 * jnp.trace(weighted @ weighted)
 
 
-def belief_covariance(optimum: Optimum, plant: LQG) -> Array:
-    """X of the stationary closed loop."""
-    return solve_lyapunov(closed_loop_matrix(optimum, plant), optimum.L @ optimum.S @ optimum.L.T).X
-
-
 @eqx.filter_jit
 def _scales(systems: LQG, optima: Optimum) -> tuple[Array, Array, Array]:
     """Of every member: variance of a target, size of a belief, and what clipping leaves out by length."""
@@ -191,13 +184,7 @@ def _scales(systems: LQG, optima: Optimum) -> tuple[Array, Array, Array]:
     def of_member(plant: LQG, optimum: Optimum) -> tuple[Array, Array, Array]:
         X = belief_covariance(optimum, plant)
         size = jnp.sqrt(jnp.trace(X))
-        Abar, root = predictor_matrix(optimum, plant), jnp.linalg.cholesky(optimum.S)
-
-        def left_out(seen: Array, _: None) -> tuple[Array, Array]:
-            whitened = jax.scipy.linalg.solve_triangular(root, seen @ plant.A, lower=True)
-            return seen @ Abar, jnp.linalg.norm(whitened, 2) * size
-
-        _, decay = jax.lax.scan(left_out, plant.C @ Abar, length=MAX_LENGTH)
+        decay = clipping_errors(optimum, plant, lambda error: jnp.linalg.norm(error, 2) * size)
         return target_variance(optimum, plant, X), size, decay
 
     # One member after the other: their loops must not run at the same time (docs/decisions/0005).

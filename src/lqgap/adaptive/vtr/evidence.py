@@ -25,9 +25,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
-from lqgap.systems import LQG, Belief, Optimum, correct, predict, prior
-from lqgap.systems.innovation import fill_lost
+from lqgap.linalg import quadratic
+from lqgap.systems import LQG, Optimum
+from lqgap.systems.innovation import InnovationLaw, filter_step, innovation_law
+from lqgap.systems.kalman import plan_filter
 
 SCALES = (0.25, 0.5, 0.75, 1.25, 1.5, 2.0, 4.0, 16.0)
 MAX_TRANSIENT = 2_000
@@ -42,9 +45,7 @@ class ExactFilters(eqx.Module):
     B: Float[Array, "member state input"]
     C: Float[Array, "member output state"]
     L: Float[Array, "time member state output"]
-    S: Float[Array, "time member output output"]
-    precision: Float[Array, "time member output output"]
-    peak: Float[Array, "time member"]  # the log-density of no innovation
+    law: InnovationLaw  # of every step and member
 
     def __init__(self, systems: LQG, optima: Optimum):
         self.A, self.B, self.C = systems.A, systems.B, systems.C
@@ -62,13 +63,11 @@ class ExactFilters(eqx.Module):
         L, S = (
             np.concatenate([part[:settled], limit[None]]) for part, limit in zip((L, S), steady, strict=True)
         )
-        peak = -0.5 * np.linalg.slogdet(2 * np.pi * S)[1]
-        self.L, self.S, self.precision, self.peak = map(jnp.asarray, (L, S, np.linalg.inv(S), peak))
+        self.L, self.law = jnp.asarray(L), _laws(jnp.asarray(S))
 
-    def at(self, time: Int[Array, ""]) -> tuple[Array, Array, Array, Array]:
-        """L, S, S^-1 and the log-density of no innovation, of a step."""
-        now = jnp.minimum(time, len(self.L) - 1)
-        return self.L[now], self.S[now], self.precision[now], self.peak[now]
+    def at(self, time: Int[Array, ""]) -> tuple[Array, InnovationLaw]:
+        """The gains of a step, and how its innovations are distributed."""
+        return take((self.L, self.law), jnp.minimum(time, len(self.L) - 1))
 
 
 class Evidence(eqx.Module):
@@ -100,16 +99,11 @@ def observe(
     slack: Float[Array, ""],
 ) -> Evidence:
     """Take in y_t, components of which may be lost (NaN), and the input applied before it."""
-    L, S, precision, peak = filters.at(evidence.time)
-    predicted = jax.vmap(lambda A, B, xhat: A @ xhat + B @ u_last)(filters.A, filters.B, evidence.xhat)
-    innovation = y[None] - jax.vmap(jnp.matmul)(filters.C, predicted)
-    quadratics = jax.vmap(lambda e, weight: e @ weight @ e)
-    filled, gained = jax.lax.cond(
-        jnp.any(jnp.isnan(y)),
-        lambda: jax.vmap(fill_lost)(innovation, S),
-        lambda: (innovation, peak - 0.5 * quadratics(innovation, precision)),
+    L, law = filters.at(evidence.time)
+    filtered = jax.vmap(filter_step, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
+        filters.A, filters.B, filters.C, L, law, evidence.xhat, u_last, y
     )
-    squares = quadratics(filled, precision)
+    squares = jax.vmap(quadratic)(filtered.innovation, law.precision)
 
     scales = jnp.asarray(SCALES)[:, None]
     fair = jnp.where(scales > 1, 1 / (1 + slack), 1 + slack)
@@ -117,8 +111,8 @@ def observe(
     step = jnp.exp(-0.5 * num_seen * jnp.log(scales) + 0.5 * (1 - 1 / scales) * fair * squares[None])
     begins_now = 1 / ((evidence.time + 1.0) * (evidence.time + 2.0))
     return Evidence(
-        xhat=predicted + jax.vmap(jnp.matmul)(L, filled),
-        log_likelihood=evidence.log_likelihood + gained,
+        xhat=filtered.xhat,
+        log_likelihood=evidence.log_likelihood + filtered.log_density,
         ratios=jnp.minimum((evidence.ratios + begins_now) * step, LARGEST),
         time=evidence.time + 1,
     )
@@ -138,17 +132,17 @@ def misfit(evidence: Evidence) -> Float[Array, ""]:
 
 
 @jax.jit
+def _laws(S: Float[Array, "time member output output"]) -> InnovationLaw:
+    return jax.vmap(jax.vmap(innovation_law))(S)
+
+
+@jax.jit
 def _transients(systems: LQG) -> tuple[Array, Array]:
     """L and S of the first steps, the time first."""
 
     def of_plant(plant: LQG) -> tuple[Array, Array]:
-        nothing, still = jnp.zeros_like(plant.C[:, 0]), jnp.zeros_like(plant.B[0])
-
-        def step(belief: Belief, _: None) -> tuple[Belief, tuple[Array, Array]]:
-            correction = correct(plant, belief, nothing)
-            return predict(plant, correction.belief, still), (correction.gain, correction.S)
-
-        return jax.lax.scan(step, prior(plant), length=MAX_TRANSIENT)[1]
+        plan = plan_filter(plant, num_steps=MAX_TRANSIENT)
+        return plan.L, plan.S
 
     return jax.vmap(of_plant, out_axes=1)(systems)
 

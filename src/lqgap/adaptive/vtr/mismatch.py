@@ -1,7 +1,7 @@
-"""How far the nearest member is from a plant of the family that lies between the members.
+"""How far the nearest member is from a plant of the family that is not a member.
 
-Plants are drawn from the family and run under their own optimal controllers, with the filters of all members
-beside. With m_i and S_i what member i predicts, m and S what is true, and f the means of the true plant's
+Plants are drawn from the family and run under their own optimal controllers, next to the filters of all
+members. With m_i and S_i what member i predicts, m and S what is true, and f the means of the true plant's
 value target under them, the nearest member i of a plant makes the errors
 
     resolution^2 = mean_t (f_i - f)^2 ,    slack = | tr S_i^-1 (S + mean_t (m_i - m)(m_i - m)') / p - 1 | ;
@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from lqgap.evaluation.reference import emit
 from lqgap.linalg import solve_psd
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.simulators.finite import solve_members
@@ -62,11 +63,11 @@ def _errors(
             weight = 1 / target.variance(mean, optimum.S) if weighting == "variance" else 1.0
             error = weight * (targets - target.mean(mean, optimum.S)) ** 2
             shift = jax.vmap(lambda m, S: (m - mean) @ solve_psd(S, m - mean))(means, member_optima.S)
-            y = mean + root @ normal
-            others = jax.vmap(lambda o, member, x: steady_correct(o, member, x, y))(
-                member_optima, systems, beliefs
+            seen = emit(plant.C, optimum.L, root, predicted, normal)
+            others = jax.vmap(steady_correct, in_axes=(0, 0, 0, None))(
+                member_optima, systems, beliefs, seen.y
             )
-            return (predicted + optimum.L @ (y - mean), others), (error, shift)
+            return (seen.xhat, others), (error, shift)
 
         start = jnp.zeros_like(plant.A[0]), jnp.zeros(systems.A.shape[:2])
         _, (errors, shifts) = jax.lax.scan(step, start, normals)

@@ -35,7 +35,6 @@ from lqgap.adaptive.vtr.state import Choice
 from lqgap.adaptive.vtr.statistics import Sums
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import AbstractFamily, Finite
-from lqgap.simulators.building import branches
 from lqgap.systems import LQG, arx_matrix, solve
 from lqgap.theory.constants.features import fea1_of
 
@@ -88,7 +87,7 @@ class Refinement(eqx.Module):
 
     def build(self, theta: Float[Array, " parameter"]) -> LQG:
         """The plant of these parameters."""
-        return branches(self.family)[0].plant(theta)
+        return self.family.branches[0].plant(theta)
 
     def shares(self, theta: Float[Array, " parameter"]) -> Float[Array, " member"]:
         """c: how much of each member a model is."""

@@ -10,16 +10,14 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from lqgap.adaptive.vtr.evidence import Evidence
 from lqgap.adaptive.vtr.statistics import Statistics
 from lqgap.adaptive.vtr.warmup import WarmupRecord
-from lqgap.linalg import inverse_sqrt_psd
 from lqgap.systems import (
     LQG,
     Optimum,
     ValueTarget,
     arx_matrix,
-    predictor_matrix,
-    steady_correct,
-    steady_predict,
 )
+from lqgap.systems.steady import steady_step
+from lqgap.systems.window import clipping_error
 
 RUNNING, LEFT_BALL, MISFIT = 0, 1, 2  # why control has passed to the fallback, if it has
 
@@ -37,7 +35,7 @@ class Model(eqx.Module):
 
     def advance(self, y: Float[Array, " output"], u_last: Float[Array, " input"]) -> Float[Array, " state"]:
         """Its belief after another observation."""
-        return steady_correct(self.optimum, self.plant, steady_predict(self.plant, self.xhat, u_last), y)
+        return steady_step(self.optimum, self.plant, self.xhat, u_last, y)
 
 
 class Choice(eqx.Module):
@@ -98,9 +96,8 @@ def clip_models(optima: Optimum, systems: LQG, length: int) -> tuple[Array, Arra
 
 def clip_model(optimum: Optimum, plant: LQG, length: int) -> tuple[Array, Array]:
     """N, and the norm of what it leaves out, in standard deviations of the innovation."""
-    forgotten = jnp.linalg.matrix_power(predictor_matrix(optimum, plant), length)
-    left_out = inverse_sqrt_psd(optimum.S) @ plant.C @ forgotten @ plant.A
-    return arx_matrix(optimum, plant, length=length), jnp.linalg.norm(left_out, 2)
+    error = clipping_error(optimum, plant, length=length)
+    return arx_matrix(optimum, plant, length=length), jnp.linalg.norm(error, 2)
 
 
 def belief_from_window(optimum: Optimum, plant: LQG, outputs: Array, inputs: Array) -> Array:
@@ -108,6 +105,6 @@ def belief_from_window(optimum: Optimum, plant: LQG, outputs: Array, inputs: Arr
 
     def step(xhat: Array, past: tuple[Array, Array]) -> tuple[Array, None]:
         y, u_last = past
-        return steady_correct(optimum, plant, steady_predict(plant, xhat, u_last), y), None
+        return steady_step(optimum, plant, xhat, u_last, y), None
 
     return jax.lax.scan(step, jnp.zeros_like(plant.A[0]), (outputs[::-1], inputs[::-1]))[0]

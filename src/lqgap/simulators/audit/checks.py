@@ -1,6 +1,6 @@
-"""The audit of a class: which assumptions of the theory hold, by how much, and what repairs those that fail.
+"""The audit of a class: which assumptions of the theory hold, with what margin, and how to fix a failure.
 
-Assumption 1: A is stable, its powers do not overshoot without bound, modes are reached and seen.
+Assumption 1: A is stable, its powers do not overshoot without bound, modes are controllable and observable.
 Assumption 2: the closed loops A - BK contract, in one norm for all members; matrices are bounded.
 Assumption 3: the predictors A - FC are strongly stable.
 
@@ -20,16 +20,16 @@ from lqgap.simulators.audit.findings import Audit, Check
 from lqgap.simulators.audit.measures import Measures, measure_members
 from lqgap.simulators.finite import Finite, member_error
 
-REACH_TOLERANCE = 1e-8  # relative; below it a mode counts as out of reach
+MODE_TOLERANCE = 1e-8  # relative; below it a mode counts as uncontrollable or unobservable
 GRAMIAN_TOLERANCE = 1e-15
 
-STABILISE = "a stabilising inner policy (u = inner(y) + v), or a range without these members: report.prune()"
-COORDINATES = "a change of state coordinates: report.repair()"
+STABILISE = "a stabilising inner policy (u = inner(y) + v), or a range without these members: audit.prune()"
+COORDINATES = "a change of state coordinates: audit.repair()"
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what leaves double precision is infinite or NaN, and shown so
 def check_assumptions(members: Finite) -> Audit:
-    """Audit a class: every member, then the class, with what would repair a failure."""
+    """Audit a class: which assumptions hold, with what margin, limited by which member, and what to do."""
     if not isinstance(members, Finite):
         raise InvalidArgumentError(
             f"members is a {type(members).__name__}, expected an lqgap.simulators.Finite: take a grid, a "
@@ -42,9 +42,9 @@ def check_assumptions(members: Finite) -> Audit:
         _optimum(members, measures),
         _stable(measures),
         _transient(measures),
-        _reach("(A, B) controllable", measures.controllability, measures.control_gramian),
-        _reach("(A, C) observable", measures.observability, measures.observation_gramian),
-        _reach_of_gain(measures),
+        _modes("(A, B) controllable", measures.controllability, measures.control_gramian),
+        _modes("(A, C) observable", measures.observability, measures.observation_gramian),
+        _controllable_gain(measures),
     ]
     if contraction is not None:
         checks += [_contraction(measures, contraction), _bounded(measures)]
@@ -83,7 +83,7 @@ def _optimum(members: Finite, measures: Measures) -> Check:
         value=float(len(missing)),
         margin=-float(len(missing)),
         member=int(missing[0]) if len(missing) else 0,
-        remedy=f"report.prune(); {reason}" if reason else "",
+        remedy=f"audit.prune(); {reason}" if reason else "",
     )
 
 
@@ -119,14 +119,14 @@ def _transient(measures: Measures) -> Check:
     )
 
 
-def _reach(statement: str, values: np.ndarray, gramians: np.ndarray) -> Check:
+def _modes(statement: str, values: np.ndarray, gramians: np.ndarray) -> Check:
     value, member = _worst(values, np.nanargmin)
     ratio, gramian_member = _worst(gramians, np.nanargmin)  # NaN where A is not stable
-    holds = value > REACH_TOLERANCE and not ratio <= GRAMIAN_TOLERANCE
+    holds = value > MODE_TOLERANCE and not ratio <= GRAMIAN_TOLERANCE
     note = f"; Gramian's smallest to largest eigenvalue at least {ratio:.1e}" if np.isfinite(ratio) else ""
     remedy = (
-        "stable modes that are not reached or seen (such as padded delay states) do no harm to the "
-        "optimum; a minimal realisation removes them, if all members allow the same"
+        "stable modes that are not controllable or not observable (such as padded delay states) do not "
+        "affect the optimum; a minimal realisation removes them, if all members admit the same one"
     )
     return Check(
         assumption="A1",
@@ -134,25 +134,25 @@ def _reach(statement: str, values: np.ndarray, gramians: np.ndarray) -> Check:
         as_printed=holds,
         repaired=True,  # stabilisable and detectable suffice, and the first check has seen to that
         value=value,
-        margin=value - REACH_TOLERANCE,
-        member=member if value <= REACH_TOLERANCE or holds else gramian_member,
+        margin=value - MODE_TOLERANCE,
+        member=member if value <= MODE_TOLERANCE or holds else gramian_member,
         remedy="" if holds else remedy,
     )
 
 
-def _reach_of_gain(measures: Measures) -> Check:
+def _controllable_gain(measures: Measures) -> Check:
     value, member = _worst(measures.controllability_of_gain, np.nanargmin)
     needed, _ = _worst(measures.controllability_of_predictor, np.nanargmin)
-    holds = value > REACH_TOLERANCE
+    holds = value > MODE_TOLERANCE
     return Check(
         assumption="A1",
         statement="(A, F) controllable; needed: (A - FC, [F, B])",
         as_printed=holds,
-        repaired=needed > REACH_TOLERANCE or holds,
+        repaired=needed > MODE_TOLERANCE or holds,
         value=value,
-        margin=needed - REACH_TOLERANCE,
+        margin=needed - MODE_TOLERANCE,
         member=member,
-        remedy="" if holds else f"(A - FC, [F, B]) is what identification needs: its reach is {needed:.2g}",
+        remedy="" if holds else f"identification needs (A - FC, [F, B]) controllable; margin {needed:.2g}",
     )
 
 
@@ -162,7 +162,7 @@ def _contraction(measures: Measures, contraction: Contraction) -> Check:
     found = f"gamma_1 = {contraction.gamma:.4f} in a common weighted norm of {condition}"
     failed = (
         f"no common weighted norm of condition below {MAX_CONDITION:g} was found in which all closed loops "
-        f"contract (best {contraction.gamma:.4f}, set by member {contraction.member}): "
+        f"contract (best {contraction.gamma:.4f}, limited by member {contraction.member}): "
         f"a smaller range or fewer members"
     )
     remedy = f"{COORDINATES}; {found}" if contraction.holds else failed
@@ -224,7 +224,7 @@ def _noise(measures: Measures) -> Check:
 
 
 def _constants(measures: Measures, contraction: Contraction | None) -> dict[str, float]:
-    """The class-wide constants: corrected uniform bounds, and the actual largest norms beside them."""
+    """The class-wide constants: corrected uniform bounds, and the actual largest norms next to them."""
 
     def largest(values: Any) -> np.float64:  # whose powers may be infinite
         return np.float64(np.nanmax(values) if np.any(np.isfinite(values)) else np.nan)

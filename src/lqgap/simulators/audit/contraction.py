@@ -26,7 +26,7 @@ NUM_JOINING = 4
 
 
 class Contraction(eqx.Module):
-    """A weight X, the contraction factor it proves for all members, and the member that sets it."""
+    """A weight X, the contraction factor it proves for all members, and the limiting member."""
 
     weight: Float[np.ndarray, "state state"]
     gamma: float

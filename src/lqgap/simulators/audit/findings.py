@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Check:
-    """One condition: whether it holds as printed and after repair, by what margin, and who sets it."""
+    """One condition: whether it holds as printed and after repair, the margin, and the limiting member."""
 
     assumption: str
     statement: str
@@ -54,7 +54,7 @@ class Audit(eqx.Module):
         return all(check.repaired for check in self.checks)
 
     def prune(self) -> Finite:
-        """The members that have an optimum and are stable by themselves; no repair mends the others."""
+        """The members that have an optimum and a stable open loop; the others cannot be repaired."""
         keep = self.measures.has_optimum & (self.measures.spectral_radius < 1)
         if not np.any(keep):
             radius = float(np.min(self.measures.spectral_radius))
@@ -82,7 +82,7 @@ class Audit(eqx.Module):
         )
 
     def to_json(self) -> str:
-        """The checks and constants, with the parameters of the members that set them."""
+        """The checks and constants, with the parameters of the limiting members."""
         checks = [{**asdict(check), "parameters": self._parameters(check.member)} for check in self.checks]
         record = {
             "num_members": len(self.members),
@@ -99,7 +99,7 @@ class Audit(eqx.Module):
 
         del console, options
         table = Table(title=f"Assumptions of a class of {len(self.members)} members", title_justify="left")
-        for column in ("", "condition", "printed", "repaired", "value", "set by", "remedy"):
+        for column in ("", "condition", "printed", "repaired", "value", "limiting member", "remedy"):
             table.add_column(column, overflow="fold")
         for check in self.checks:
             table.add_row(

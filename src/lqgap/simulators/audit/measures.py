@@ -1,9 +1,9 @@
-"""What the audit measures of every member: norms, decay, reach and sight.
+"""What the audit measures of every member: norms, decay, margins of controllability and observability.
 
-Reach of (A, B) is the smallest singular value of [A - lambda I, B] over the modes lambda of A, relative to
-the size of A, with B scaled to that size: how small a change of the matrices hides a mode from the input. For
-stable A the Gramian adds how unequally the modes are reached: its smallest eigenvalue, relative to the
-largest; it also sees what repeated modes hide from the first test. Neither forms powers of A.
+The margin of (A, B) is the smallest singular value of [A - lambda I, B] over the modes lambda of A, relative
+to the size of A, with B scaled to that size: how small a change of the matrices makes a mode uncontrollable.
+For stable A the Gramian adds how unequally controllable the modes are: its smallest eigenvalue, relative to
+the largest; it also detects what repeated modes hide from the first test. Neither forms powers of A.
 
 Equations are solved in JAX, one kind at a time; the rest is NumPy on whole batches.
 """
@@ -22,7 +22,7 @@ from lqgap.simulators.finite import Finite, solve_members
 from lqgap.systems import closed_loop_matrix, filter_matrix, predictor_matrix
 
 NUM_POWERS, NUM_DOUBLINGS = 60, 24  # over which Phi(A) = sup ||A^k|| / rho(A)^k is taken
-TINY = np.finfo(float).tiny  # a pair of zeros has no reach, not an undefined one
+TINY = np.finfo(float).tiny  # a pair of zeros has margin zero, not an undefined one
 Figures = Float[np.ndarray, " member"]
 
 
@@ -39,7 +39,7 @@ class Measures(eqx.Module):
     controllability: Figures  # of (A, B)
     observability: Figures  # of (A, C)
     controllability_of_gain: Figures  # of (A, F), which needs an invertible A
-    controllability_of_predictor: Figures  # of (A - FC, [F, B]), which identification really needs
+    controllability_of_predictor: Figures  # of (A - FC, [F, B]), which identification needs
     control_gramian: Figures
     observation_gramian: Figures
     norm_system: Figures  # max of ||A||, ||B||, ||C||

@@ -19,9 +19,9 @@ from lqgap.simulators.plants.processes import laplacian, thermal_zones, web_serv
 from lqgap.simulators.plants.vehicles import boeing_747, double_integrator, uav_hover
 
 __all__ = [
+    "FAMILIES",
     "acc_two_mass",
     "boeing_747",
-    "catalogue",
     "dc_motor",
     "double_integrator",
     "hanging_pendulum_cart",
@@ -36,7 +36,19 @@ __all__ = [
     "web_server",
 ]
 
-
-def catalogue() -> dict[str, Callable[..., ParameterBox]]:
-    """All families by name."""
-    return {name: globals()[name] for name in __all__ if name != "catalogue"}
+FAMILIES: dict[str, Callable[..., ParameterBox]] = {
+    "acc_two_mass": acc_two_mass,
+    "boeing_747": boeing_747,
+    "dc_motor": dc_motor,
+    "double_integrator": double_integrator,
+    "hanging_pendulum_cart": hanging_pendulum_cart,
+    "laplacian": laplacian,
+    "mass_spring_damper": mass_spring_damper,
+    "overactuated": overactuated,
+    "phase_pair": phase_pair,
+    "thermal_zones": thermal_zones,
+    "two_mass_spring": two_mass_spring,
+    "uav_hover": uav_hover,
+    "unknown_sign": unknown_sign,
+    "web_server": web_server,
+}

@@ -20,6 +20,8 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from lqgap.batches import take
+
 NUM_STEPS = 25
 LONGEST = 0.25  # step, in units of the box
 SHORTEST = 1e-4
@@ -56,7 +58,7 @@ def climb(
     length, is_pushed = np.full(len(z), LONGEST), np.any(pushes, axis=1)
     active = np.arange(len(z))
     for _ in range(NUM_STEPS):
-        was, least_now, pushed = _take(here, active), least[active], is_pushed[active]
+        was, least_now, pushed = take(here, active), least[active], is_pushed[active]
         direction = np.where(pushed[:, None], pushes[active], was.gap_slope)
         step = np.nan_to_num(ellipsoid_step(z[active], was, direction, least_now))  # beyond precision: stay
         size = np.maximum(np.max(np.abs(step), axis=1), 1e-300)
@@ -108,7 +110,3 @@ def _free_step(here: Local, direction: np.ndarray, least: np.ndarray, free: np.n
     length = np.sqrt(np.maximum(np.sum(direction * along, axis=1), 1e-300))
     radius = np.sqrt(np.maximum(squared, 0))
     return to_centre + (radius / length)[:, None] * along
-
-
-def _take(local: Local, rows: np.ndarray) -> Local:
-    return jax.tree.map(lambda leaf: leaf[rows], local)

@@ -25,8 +25,9 @@ import scipy.special
 from jaxtyping import Array, Float, Int
 
 from lqgap.arguments import MatrixLike
+from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
-from lqgap.simulators.building import Branch, branches
+from lqgap.simulators.building import Branch
 from lqgap.simulators.family import AbstractFamily
 from lqgap.simulators.finite import Finite
 from lqgap.simulators.likelihood import NUM_PRIOR, default_prior, require_arguments
@@ -68,7 +69,7 @@ def certify_deployment(
             class itself, or a grid of the family. A finer grid gives a smaller bound on long logs.
     """
     answer = certify_deployments(members, [y], [u], horizon=horizon, delta=delta, prior=prior)
-    return jax.tree.map(lambda leaf: leaf[0], answer)
+    return take(answer, 0)
 
 
 def certify_deployments(
@@ -125,7 +126,7 @@ def _largest_of_family(
         replayed = (np.concatenate([replayed[0], extra[0]]), np.concatenate([replayed[1], extra[1]]))
     likelihood, gaps = replayed
     upper, parameters = _largest(likelihood >= least, gaps, theta)
-    for branch in branches(family):
+    for branch in family.branches:
         rows = branch.rows_of(theta)
         found, where = _climb_branch(branch, theta[rows], logs, (likelihood[rows], gaps[rows]), least)
         found = np.where(family.is_inside(where), found, -np.inf)
@@ -139,8 +140,7 @@ def _climb_branch(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Climb from unrefuted members with the largest gaps, and from the likeliest one towards all sides."""
     likelihood, gaps = replayed
-    parameters = [branch.family.parameters[column] for column in branch.columns]
-    low, high = (np.asarray([getattr(p, end) for p in parameters]) for end in ("low", "high"))
+    low, high = branch.ends
     width = high - low
     sides = np.eye(len(low))[width > 0]
     if len(sides) == 0:

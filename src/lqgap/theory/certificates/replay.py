@@ -25,8 +25,8 @@ from lqgap.batches import chunk_size, take
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.evaluation.arguments import MAX_HORIZON
 from lqgap.linalg import quadratic
-from lqgap.systems import LQG, filter_record, solve_finite
-from lqgap.systems.innovation import fill_lost
+from lqgap.systems import LQG, filter_record, solve_finite, steady_predict
+from lqgap.systems.innovation import correct_by_gain
 
 SETTLED = 1e-11  # relative change of Sigma and P in a step, at which gains count as constant
 FIRST_WINDOW = 64
@@ -61,11 +61,12 @@ def replay(
     def step(carry: Totals, now: tuple[Array, ...]) -> tuple[Totals, Array]:
         predicted, log_likelihood, gap = carry
         start, end, observed, applied = now
-        innovation, log_density = fill_lost(observed - plant.C @ predicted, finite.S[start])
-        xhat = predicted + finite.L[start] @ innovation
-        paid = quadratic(applied + finite.K[end] @ xhat, finite.M[end])
-        carry = (plant.A @ xhat + plant.B @ applied, log_likelihood + log_density, gap + paid)
-        return carry, roots[start] @ innovation
+        filtered = correct_by_gain(plant.C, finite.L[start], finite.S[start], predicted, observed)
+        paid = quadratic(applied + finite.K[end] @ filtered.xhat, finite.M[end])
+        predicted = steady_predict(plant, filtered.xhat, applied)
+        return (predicted, log_likelihood + filtered.log_density, gap + paid), roots[
+            start
+        ] @ filtered.innovation
 
     zero = jnp.zeros(())
     start = (jnp.zeros_like(plant.A[0]), zero, zero)

@@ -4,8 +4,10 @@ On the good event, T_w the warm-up, d the Eluder dimension of the class at 1/H a
 
     Regret(H) <= warm-up + [1 + min(d, H) D] + 2 (d b H)^1/2 + D (2 H log(1/delta))^1/2 + 2 D Kbar + 2 Delta H
 
-Derivation. The set holds the truth, so J of the model acted on is at most J*; by its Bellman equation
-c_t - J = h_t - f'_model(E_t) = [h_t - h_{t+1}] + [h_{t+1} - f'_truth] + [f'_truth - f'_model].
+Derivation. The set contains the truth, so J of the model acted on is at most J*; by its Bellman equation
+
+    c_t - J = h_t - f'_model(E_t) = [h_t - h_{t+1}] + [h_{t+1} - f'_truth] + [f'_truth - f'_model] .
+
   - The first telescopes over an episode to at most D, as 0 <= h <= D (2 D is allowed for).
   - The second is a martingale difference of size D: Azuma.
   - The third is at most |f_truth - f_model| + 2 Delta. Both are in the set of radius beta^1/2 around one
@@ -14,10 +16,11 @@ c_t - J = h_t - f'_model(E_t) = [h_t - h_{t+1}] + [h_{t+1} - f'_truth] + [f'_tru
     most (b / e^2 + 1) d samples have a difference above e (Russo and Van Roy), so the j-th largest is at
     most (b d / (j - d))^1/2: the sum is as above.
   - The witnesses are pairs with the truth, so that d = N - 1 serves for N members.
-Off the good event (probability 4 delta at most) inputs are still bounded by Ubar, whence a cost with E c^2
-<= q^2 and, by Cauchy and Schwarz, a further (H+1) q (4 delta)^1/2. The warm-up costs what white noise costs
-above J*; T_w counts the parts of it that the proofs make explicit. All of this was re-derived on the premises
-of the constants (bounded states, C_w); it is not measured. Last,
+
+Off the good event (probability 4 delta at most) inputs are still bounded by Ubar, so that E c^2 <= q^2 for
+the cost c of a step and, by Cauchy and Schwarz, a further (H+1) q (4 delta)^1/2. The warm-up costs what white
+noise costs above J*; T_w counts the parts of it that the proofs make explicit. All of this was re-derived on
+the premises of the constants (bounded states, C_w); it is not measured. Last,
 
     Gap(robust training) <= max over members of the regret + max over members of D_H .
 """

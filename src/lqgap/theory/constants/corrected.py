@@ -8,10 +8,16 @@ With tail = sqrt(d) + sqrt(2 log(4 (H+1) / delta)), which bounds all ||N(0, I_d)
     Xbar_2 = kappa_2 [ (1 + N_L N_S) N_S Ubar + (1 + gamma_2) N_L Ybar ] / gamma_2
     D = max{ n_z Xbar_2^2 + N_U Ybar^2 , sup f } ,    n_z = N_P + N_S^2 N_U
 
-what a clipped history costs, with m and v the largest prediction and next belief,
+with m and v the largest clipped prediction of the next observation and the largest next belief,
 
-sup f = n_z v^2 + N_U m^2 + p (N_L^2 n_z + N_U)(N_S^2 N_Sigma + N_V) c(l) = N_S^2 kappa_2 (1 - gamma_2)^l
-Xbar_2 ,   Delta(l) = 2 c N_L n_z v + c^2 N_L^2 n_z + 2 c N_U m + N_U c^2 l = min{ l : 4 Delta(l) D H <= 1 }
+    m = N_S^2 ((1 + kappa_2) Xbar_2 + Ubar) ,   v = N_L m + (1 + N_L N_S) N_S (Xbar_1 + Ubar)
+    sup f = n_z v^2 + N_U m^2 + p (N_L^2 n_z + N_U) (N_S^2 N_Sigma + N_V)
+
+what clipping the history costs,
+
+    c(l) = N_S^2 kappa_2 (1 - gamma_2)^l Xbar_2
+    Delta(l) = 2 c N_L n_z v + c^2 N_L^2 n_z + 2 c N_U m + N_U c^2
+    l = min{ l : 4 Delta(l) D H <= 1 }
 
 and the algorithm's own (N members; delta / 4 is spent on model selection),
 

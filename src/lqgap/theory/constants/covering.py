@@ -2,12 +2,17 @@
 
 If matrices A, B, C change by at most eps (along a path on which the constants of the class hold),
 
-||dSigma|| <= C_Sigma eps ,  C_Sigma = 2 kappa_2^3 (1-gamma_2)(1+kappa_2) N_Sigma / (2 gamma_2 - gamma_2^2)
-||dS|| <= C_S eps ,          C_S = 2 N_S N_Sigma + C_Sigma N_S^2 ||dL|| <= C_L eps ,          C_L = (C_Sigma
-N_S + N_Sigma + N_L C_S) / V_min ||d(I-LC)A||, ||d(I-LC)B|| <= C_A eps ,   C_A = 1 + C_L N_S^2 + 2 N_L N_S
+    ||dSigma|| <= C_Sigma eps ,                 C_Sigma = 2 k^3 (1 - g) (1 + k) N_Sigma / (2 g - g^2)
+    ||dS|| <= C_S eps ,                         C_S = 2 N_S N_Sigma + C_Sigma N_S^2
+    ||dL|| <= C_L eps ,                         C_L = (C_Sigma N_S + N_Sigma + N_L C_S) / V_min
+    ||d(I-LC)A||, ||d(I-LC)B|| <= C_A eps ,     C_A = 1 + C_L N_S^2 + 2 N_L N_S
 
-the first because dSigma = Abar dSigma Abar' + (dA - F dC) Sigma Abar' + its transpose, and X -> X - Abar X
-Abar' has an inverse of norm at most kappa_2^2 / (2 gamma_2 - gamma_2^2). So the clipped belief changes by
+where ||Abar^j|| <= k (1 - g)^j for the predictors Abar = A - FC, whatever kappa_2 and gamma_2 stand for. The
+first holds because
+
+    dSigma = Abar dSigma Abar' + (dA - F dC) Sigma Abar' + its transpose
+
+and X -> X - Abar X Abar' has an inverse of norm at most k^2 / (2 g - g^2). So the clipped belief changes by
 C_x eps,
 
     C_x = kappa_2 (C_A Ubar + C_L Ybar) / gamma_2

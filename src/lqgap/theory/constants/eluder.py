@@ -1,15 +1,16 @@
 """The Eluder dimension of a class of functions: bounds from above, and sequences that show it from below.
 
-z is eps-independent of z_1..z_k if some pair f, g of the class has sum (f - g)^2(z_i) <= eps^2 and |f -
-g|(z) > eps; dim_E(eps) is the length of the longest sequence each of whose points is eps'-independent of
-those before it, for one eps' >= eps. With the strict inequality a pair that has witnessed once has spent
-its eps'^2, so
+z is eps-independent of z_1..z_k if some pair f, g of the class has
+
+    sum_i (f - g)^2(z_i) <= eps^2   and   |f - g|(z) > eps .
+
+dim_E(eps) is the length of the longest sequence each of whose points is eps'-independent of those before it,
+for one eps' >= eps. With the strict inequality a pair that has witnessed once has spent its eps'^2, so
 
     dim_E <= N(N-1)/2    of N functions
     dim_E <= N - 1       if one function of each pair is the truth, which is all that regret needs
 
-and for functions <theta, phi> with phi in R^d, ||theta|| <= scale, ||phi|| <= radius (Osband and Van Roy
-2014)
+and for functions <theta, phi> with phi in R^d, ||theta|| <= scale, ||phi|| <= radius (Osband, Van Roy 2014)
 
     dim_E(eps) <= 3 d e / (e-1) log(3 + 3 (2 scale radius / eps)^2) + 1 .
 

@@ -58,28 +58,28 @@ class Norms:
         return self.gamma_1 < 1 and self.gamma_2 > 0 and bool(np.isfinite(self.growth))
 
 
-def contracting(report: Audit) -> Audit:
+def contracting(audit: Audit) -> Audit:
     """The audit in coordinates in which the closed loops contract, if there are such."""
-    report.members.optima()  # raises where a member has none, and says why
-    found = report.contraction
-    needs_repair = report.constants["gamma_1"] >= 1 and found is not None and found.holds
-    return check_assumptions(report.repair()) if needs_repair else report
+    audit.members.optima()  # raises where a member has none, and says why
+    found = audit.contraction
+    needs_repair = audit.constants["gamma_1"] >= 1 and found is not None and found.holds
+    return check_assumptions(audit.repair()) if needs_repair else audit
 
 
-def uniform_norms(report: Audit, *, certificate: str = "filter") -> Norms:
+def uniform_norms(audit: Audit, *, certificate: str = "filter") -> Norms:
     """N_P, N_Sigma and N_L as the theory bounds them from the other constants, corrected."""
     if certificate not in CERTIFICATES:
         raise InvalidArgumentError(
             f"certificate is {certificate!r}, expected one of {', '.join(CERTIFICATES)}"
         )
-    found, systems = report.constants, report.members.systems
+    found, systems = audit.constants, audit.members.systems
     suffix = "_filter" if certificate == "filter" else ""
 
     def largest(*covariances: object) -> float:
         return float(max(np.max(np.linalg.norm(np.asarray(X), ord=2, axis=(1, 2))) for X in covariances))
 
     return Norms(
-        num_members=len(report.members),
+        num_members=len(audit.members),
         num_states=systems.num_states,
         num_inputs=systems.num_inputs,
         num_outputs=systems.num_outputs,
@@ -87,8 +87,8 @@ def uniform_norms(report: Audit, *, certificate: str = "filter") -> Norms:
         gamma_2=found[f"gamma_2{suffix}"],
         N_W=largest(systems.W, systems.S0),
         N_V=largest(systems.V),
-        growth=_growth(report),
-        V_inverse=float(np.max(report.measures.norm_V_inverse)),
+        growth=_growth(audit),
+        V_inverse=float(np.max(audit.measures.norm_V_inverse)),
         kappa_predictor=found["kappa_2"],
         gamma_predictor=found["gamma_2"],
         **{
@@ -98,9 +98,9 @@ def uniform_norms(report: Audit, *, certificate: str = "filter") -> Norms:
     )
 
 
-def actual_norms(norms: Norms, report: Audit) -> Norms:
+def actual_norms(norms: Norms, audit: Audit) -> Norms:
     """The same with the largest norms of P, Sigma and L that members of this class have."""
-    found = report.constants
+    found = audit.constants
     return replace(norms, N_P=found["norm_P"], N_Sigma=found["norm_Sigma"], N_L=found["norm_L"])
 
 
@@ -111,9 +111,9 @@ def printed_norms(norms: Norms) -> Norms:
     return replace(norms, N_P=N_P, growth=_quotient(norms.Phi, 1 - norms.rho))
 
 
-def _growth(report: Audit) -> float:
+def _growth(audit: Audit) -> float:
     """Phi / (1 - rho); where Phi is infinite (a defective or nilpotent A), by the Lyapunov certificate."""
-    found, open_loop = report.constants, report.measures.open_loop
+    found, open_loop = audit.constants, audit.measures.open_loop
     by_radius = _quotient(found["Phi"], 1 - found["rho"])
     by_lyapunov = max(map(_quotient, np.asarray(open_loop.kappa), np.asarray(open_loop.gamma)))
     return by_radius if np.isfinite(by_radius) else by_lyapunov

@@ -11,6 +11,7 @@ import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from lqgap.arguments import read_count, read_key
+from lqgap.batches import take
 from lqgap.evaluation import rollout
 from lqgap.policies import StationaryLQG
 from lqgap.simulators import Finite
@@ -56,8 +57,8 @@ def _runs(
 ) -> tuple[Array, ValueTarget]:
     def run(argument: tuple[Array, Array]) -> tuple[Array, ValueTarget]:
         pair, key = argument
-        optimum, acted_on = jax.tree.map(lambda leaf: leaf[pair[0]], (optima, systems))
-        real = jax.tree.map(lambda leaf: leaf[pair[1]], systems)
+        optimum, acted_on = take((optima, systems), pair[0])
+        real = take(systems, pair[1])
         policy = StationaryLQG(acted_on)
         trajectory = rollout(policy, real, horizon=length + num_steps - 1, key=key)
         beliefs = steady_beliefs(optimum, acted_on, trajectory.y, trajectory.u)

@@ -5,8 +5,9 @@ With E_j = P - P^(j) (j steps to go, P^(0) = C'QC) and G_h = Sigma - Sigma_{h|h-
     E_{j+1} = (A - BK)' E_j (A - BK^(j)) ,   E_0 = P - C'QC
     G_{h+1} = Abar G_h (A - A L_h C)' ,      G_0 = Sigma - S0
 
-and g_h = Sigma_f - Sigma_{h|h} = (I - LC) G_h (I - L_hC)',
+and with Sigma_f, the covariance of the stationary filter,
 
+    g_h = Sigma_f - Sigma_{h|h} = (I - LC) G_h (I - L_hC)'
     D_H = sum_h tr(E_{H-h} (Sigma_{h|h-1} - Sigma_{h|h})) + sum_h { tr(P (G_h - g_h)) + tr(C'QC g_h) }
     D_inf = sum_j tr(E_j (Sigma - Sigma_f))               + the same sum over all h
 
@@ -16,8 +17,8 @@ D_inf is the sharp constant. The explicit bound has the paper's structure,
     a_0 = ||E_0|| sup ||products of A - BK^(j)|| ,   b_0 = ||G_0|| sup ||products of A - A L_hC||
     s = sup tr(Sigma_{h|h-1} - Sigma_{h|h}) ,        cc = ||I - LC|| sup ||I - L_hC||
 
-with the suprema taken along the recursions, so that W, V and S0 may be anything; it needs ||A - BK|| <=
-gamma_1 < 1. D_H does not depend on coordinates, the bound does."""
+with the suprema taken along the recursions, so that W, V and S0 may be anything; the bound needs closed loops
+that contract, ||A - BK|| <= gamma_1 < 1. D_H does not depend on coordinates, the bound does."""
 
 from typing import Any
 
@@ -63,9 +64,9 @@ class Recursions(eqx.Module):
     settled: Bool[Array, ""]
 
 
-def transients(report: Audit, *, horizon: Any) -> Transients:
+def transients(audit: Audit, *, horizon: Any) -> Transients:
     """D_H of the members of an audited class, in the coordinates of the audit."""
-    members = report.members
+    members = audit.members
     optima, systems = members.optima(), members.systems
     runs = run_recursions(optima, systems)
     if not bool(jnp.all(runs.settled)):
@@ -78,14 +79,14 @@ def transients(report: Audit, *, horizon: Any) -> Transients:
     # From twice the steps on after which both recursions have settled, D_H is its limit to the last digit.
     settled = 2 * int(jnp.max(runs.step))
     at_horizon = limit if horizon >= settled else np.asarray(_at_horizon(optima, systems, int(horizon)))
-    return Transients(limit=limit, at_horizon=at_horizon, bound=_bound(report, optima, runs))
+    return Transients(limit=limit, at_horizon=at_horizon, bound=_bound(audit, optima, runs))
 
 
-def printed_transient_bound(report: Audit, norms: Norms) -> float:
+def printed_transient_bound(audit: Audit, norms: Norms) -> float:
     """As printed: n a_0 / (1 - gamma_1) + n kappa_2 (b_0 + c_0) / gamma_2, b_0 = (1 + N_Sigma) N_Sigma^.5."""
     if not norms.are_usable:
         return float("inf")
-    optima, systems = report.members.optima(), report.members.systems
+    optima, systems = audit.members.optima(), audit.members.systems
     runs, keep = run_recursions(optima, systems), _keep(optima.L, systems.C)
     a_0 = np.max(_norm(jax.vmap(bias_matrix)(optima, systems)) * runs.control_growth)
     b_0 = (1 + norms.N_Sigma) * np.sqrt(norms.N_Sigma)
@@ -99,8 +100,8 @@ def run_recursions(optima: Optimum, systems: LQG) -> Recursions:
     return jax.vmap(_limit)(optima, systems)
 
 
-def _bound(report: Audit, optima: Optimum, runs: Recursions) -> np.ndarray:
-    systems, measures = report.members.systems, report.measures
+def _bound(audit: Audit, optima: Optimum, runs: Recursions) -> np.ndarray:
+    systems, measures = audit.members.systems, audit.measures
     output_cost = np.einsum("kji,kjl,klm->kim", systems.C, systems.Q, systems.C)
     keep = _norm(_keep(optima.L, systems.C)) * np.asarray(runs.correction)
     a_0 = _norm(jax.vmap(bias_matrix)(optima, systems)) * runs.control_growth

@@ -19,7 +19,7 @@ a linear program whose dual is the best mixture of the policies pi_k found so fa
 minimax over T steps from above, and the two ends meet.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -28,16 +28,41 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Array, Float
 
+from lqgap.batches import take
 from lqgap.evaluation.reference import Reference
 from lqgap.linalg.psd import solve_unrolled
-from lqgap.systems.innovation import fill_lost
+from lqgap.systems.innovation import correct_by_gain
+from lqgap.theory.lower_bounds.bound import AbstractLowerBound, Found, Members, spread_prior
 
 MIN_NODES = {1: 40, 2: 32}  # by the number of outputs: Gauss-Hermite nodes along each
 MAX_NODES = {(1, 1): 160, (1, 2): 80, (2, 1): 96}  # by the numbers of outputs and of steps
+FEW_NODES = 20  # to choose pairs by
+NUM_SEARCHED = 3  # pairs for which dynamic programming looks two steps ahead
 NUM_CANDIDATES = {1: 25, 2: 9}  # by the number of inputs: along each
 NUM_ZOOMS = {1: 5, 2: 9}
 MAX_CUTS = 100
 TOLERANCE = 1e-7  # relative, between the two ends
+
+
+class Bayes(AbstractLowerBound):
+    """The best policy against a prior on all members over one step, or on a pair over two steps."""
+
+    kind: ClassVar[str] = "bayes"
+
+    def applies(self, members: Members) -> bool:
+        """Whether the sums have few enough terms."""
+        return is_small(members.references, num_steps=1) or len(_small_pairs(members)) > 0
+
+    def bound(self, members: Members) -> Found:
+        """The larger of the bound over one step and those over two steps of the most promising pairs."""
+        found = []
+        if is_small(members.references, num_steps=1):
+            bound = belief_bound(members.references, num_steps=1)
+            found.append(Found(bound.value, bound.prior, 1))
+        for pair in _most_promising(members.references, _small_pairs(members)):
+            bound = belief_bound(take(members.references, pair), num_steps=2)
+            found.append(Found(bound.value, spread_prior(bound.prior, pair, len(members)), 2))
+        return max(found, key=lambda bound: bound.value)
 
 
 class BeliefBound(eqx.Module):
@@ -134,25 +159,36 @@ def bayes_gaps(models: Models, prior: Float[Array, " member"], sums: Quadrature)
     return _gaps_from(0, sums, models, jnp.log(prior), jnp.zeros_like(models.A[:, 0]))
 
 
+def _small_pairs(members: Members) -> list[np.ndarray]:
+    """Pairs whose sums over two steps have few enough terms."""
+    if members.references.K.shape[1] < 2:
+        return []
+    return [pair for pair in members.pairs if is_small(take(members.references, pair), num_steps=2)]
+
+
+def _most_promising(references: Reference, pairs: list[np.ndarray]) -> list[np.ndarray]:
+    """A few pairs, those whose bounds over one step are the largest."""
+    even, sums = jnp.full(2, 0.5), Quadrature(FEW_NODES, references.C.shape[1])
+    promise = [float(np.mean(bayes_gaps(belief_models(take(references, p), 1), even, sums))) for p in pairs]
+    return [pairs[index] for index in np.argsort(promise)[::-1][:NUM_SEARCHED]]
+
+
 def _gaps_from(step: int, sums: Quadrature, models: Models, log_weights: Array, predicted: Array) -> Array:
     """The gap of every member from a belief on."""
 
     def at(truth: Array, normal: Array) -> Array:
         y = models.C[truth] @ predicted[truth] + models.S_root[step, truth] @ normal
-        gained, xhat = jax.vmap(_correct, in_axes=(0, 0, 0, 0, None))(
-            models.C, models.L[step], models.S_root[step], predicted, y
+        S = jax.vmap(lambda root: root @ root.T)(models.S_root[step])
+        filtered = jax.vmap(correct_by_gain, in_axes=(0, 0, 0, 0, None))(
+            models.C, models.L[step], S, predicted, y
         )
-        return _act(step, sums, models, jax.nn.log_softmax(log_weights + gained), xhat)[truth]
+        log_posterior = jax.nn.log_softmax(log_weights + filtered.log_density)
+        return _act(step, sums, models, log_posterior, filtered.xhat)[truth]
 
     def of(truth: Array) -> Array:
         return sums.mass @ jax.vmap(at, in_axes=(None, 0))(truth, sums.grid)
 
     return jax.vmap(of)(jnp.arange(len(models.A)))
-
-
-def _correct(C: Array, L: Array, S_root: Array, predicted: Array, y: Array) -> tuple[Array, Array]:
-    innovation, log_density = fill_lost(y - C @ predicted, S_root @ S_root.T)
-    return log_density, predicted + L @ innovation
 
 
 def _act(step: int, sums: Quadrature, models: Models, log_weights: Array, xhat: Array) -> Array:

@@ -10,7 +10,7 @@ the pair s = (x^0, x^1) is linear in noise and deviation, and so is what tells t
 
     s_+ = F s + G e + E d ,   Delta = K^1 f^1 - K^0 f^0  (what they want) ,   nu = C_1 x^1 - C_0 x^0  (expect)
 
-a = 1 is the law of member 0; a = 1/2 is that of the centre of two members that differ in B alone.
+a = 1 is the law of member 0; a = 1/2 is, for two members that differ in B alone, that of the plant half-way.
 A gain is the largest ratio of sum ||H s + J d||^2_out to sum ||d||^2_in over s_0 = 0 and all d, by the
 bounded-real recursion: it is below g if and only if all of
 

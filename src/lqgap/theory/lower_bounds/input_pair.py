@@ -19,6 +19,8 @@ is valid, the best one found is taken. The bracket decreases in g: between two p
 at least the first point plus a quarter of the bracket at the second, so no grid is too coarse to be valid.
 """
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -29,9 +31,9 @@ from jaxtyping import Array, Bool, Float, Int
 from lqgap.evaluation.reference import Reference
 from lqgap.linalg import symmetrize
 from lqgap.systems import LQG
+from lqgap.theory.lower_bounds.bound import AbstractLowerBound, Found, Members, PairBound
 from lqgap.theory.lower_bounds.filter_pair import join, spread
 from lqgap.theory.lower_bounds.two_point import (
-    PairBound,
     gains_of_prefixes,
     largest_eigenvalue,
     precision_of,
@@ -45,6 +47,24 @@ STARTS = np.log([[w**2, w, b] for w in (0.1, 0.25, 0.5, 1, 1.5) for b in (2, 4)]
 NUM_ROUGH, NUM_POINTS, NUM_FINAL = 32, 128, 4096  # points of g, to choose candidates, to improve, at the end
 NUM_POLISHED = 2  # candidates that are improved
 MAX_EVALUATIONS = 200
+
+
+class InputOnly(AbstractLowerBound):
+    """Two members that differ in B alone, the best of all such pairs."""
+
+    kind: ClassVar[str] = "input-only"
+
+    def applies(self, members: Members) -> bool:
+        """Whether there is such a pair."""
+        return len(self._pairs(members)) > 0
+
+    def bound(self, members: Members) -> Found:
+        """The best of such pairs."""
+        pairs = self._pairs(members)
+        return input_pair_bound(members.references, pairs).best(pairs, num_members=len(members))
+
+    def _pairs(self, members: Members) -> Int[np.ndarray, "pair two"]:
+        return members.pairs[differ_in_input(members.systems, members.pairs)]
 
 
 class Candidate(eqx.Module):

@@ -11,13 +11,13 @@ the metric M^1,
     KL_h(g) = 1/2 [ (sum_{s<=h} E ||nu^0||^2_{1/S^1})^1/2 + c_2 g^1/2 ]^2
               + 1/2 sum_{s<=h} [ tr(S^0/S^1) - p + log det S^1 / det S^0 ] ,
 
-c_1 and c_2 the gains from d to d + Delta and to nu. LB decreases, so max(Gap_0, Gap_1) >= g* where LB(g*) =
-g*. Terms are non-negative: the sums may stop after any number of steps. Levels are B_h = b om_h; the best b
-and the best number of steps are taken.
+c_1 and c_2 the gains from d to d + Delta and to nu. LB decreases, so max(Gap_0, Gap_1) >= g* at its fixed
+point LB(g*) = g*. Terms are non-negative: the sums may stop after any number of steps. Levels are
+B_h = b om_h; the best b and the best number of steps are taken.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -26,7 +26,9 @@ import numpy as np
 import scipy.special
 from jaxtyping import Array, Float, Int
 
+from lqgap.batches import take
 from lqgap.evaluation.reference import Reference
+from lqgap.theory.lower_bounds.bound import AbstractLowerBound, Found, Members, PairBound
 from lqgap.theory.lower_bounds.filter_pair import FilterPair, gain_of_deviation, join, spread
 
 LEVELS = np.geomspace(0.05, 30, 25)  # b: how many variances of Delta a step may count for
@@ -34,11 +36,19 @@ NUM_BISECTIONS = 50
 PAIRS_AT_A_TIME = 32
 
 
-class PairBound(eqx.Module):
-    """For every pair, a number below every policy's larger gap, and how many steps it looks at."""
+class TwoPoint(AbstractLowerBound):
+    """Two members that take time to be told apart, the best of all pairs."""
 
-    value: Float[np.ndarray, " pair"]
-    num_steps: Int[np.ndarray, " pair"]
+    kind: ClassVar[str] = "two-point"
+
+    def applies(self, members: Members) -> bool:
+        """Always: any two members are a pair."""
+        return len(members) > 1
+
+    def bound(self, members: Members) -> Found:
+        """The best pair, either of its members first."""
+        pairs = np.concatenate([members.pairs, members.pairs[:, ::-1]])
+        return two_point_bound(members.references, pairs).best(pairs, num_members=len(members))
 
 
 class Figures(eqx.Module):
@@ -86,7 +96,7 @@ def take_pairs(
     size = min(len(pairs), PAIRS_AT_A_TIME)
     for start in range(0, len(pairs), size):
         rows = pairs[np.minimum(np.arange(start, start + size), len(pairs) - 1)]
-        first, second = (jax.tree.map(lambda leaf, r=row: leaf[r], references) for row in rows.T)
+        first, second = (take(references, row) for row in rows.T)
         yield first, second
 
 

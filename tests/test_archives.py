@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.files import read_arrays, write_arrays, write_bytes
+from lqgap.archives import read_arrays, write_arrays
 
 ARRAYS = {"a": np.array([1.0, 1 / 3, np.inf]), "n": np.array(7), "empty": np.zeros((0, 2), np.float32)}
 
@@ -53,11 +53,3 @@ def test_another_kind_of_file_is_refused(tmp_path):
     write_arrays(path, ARRAYS, kind="policy", text="")
     with pytest.raises(lg.CorruptFileError, match="no checkpoint file of lqgap, but policy"):
         read_arrays(path, kind="checkpoint")
-
-
-def test_places_that_cannot_be_read_or_written_are_named(tmp_path):
-    with pytest.raises(lg.InvalidArgumentError, match="nowhere cannot be read"):
-        read_arrays(tmp_path / "nowhere", kind="test")
-    (tmp_path / "file").write_text("")
-    with pytest.raises(lg.InvalidArgumentError, match="cannot be written"):
-        write_bytes(tmp_path / "file" / "below", b"")

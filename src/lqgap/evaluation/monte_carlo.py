@@ -1,0 +1,100 @@
+"""Sums over rollouts in blocks, so that memory does not grow with their number.
+
+The noise of a rollout depends on the key and the rollout's number alone: policies that are compared with one
+key meet the same noise, however many rollouts run at a time, and so do all members of a class.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from lqgap.evaluation.noise import standard_normal
+from lqgap.evaluation.reference import Reference
+from lqgap.progress import track
+from lqgap.systems import LQG
+
+MAX_ROLLOUTS = 10_000_000
+NUMBERS_AT_A_TIME = 4_000_000  # standard normals drawn at once: 32 MB; terms of all members, three times that
+PAIRS_AT_A_TIME = 2_048  # of a member and a rollout: more would leave the processor's cache
+
+BlockFn = Callable[[Array, Array], tuple[Array, ...]]
+
+
+@dataclass
+class Sums:
+    """The sums of `count` rollouts; the first two are those of totals and of their squares, by member."""
+
+    count: int
+    parts: list[np.ndarray]
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Of the totals."""
+        return self.parts[0] / self.count
+
+    @property
+    def stderr(self) -> np.ndarray:
+        """Standard errors of the means."""
+        return standard_error(self.parts[0], self.parts[1], self.count)
+
+
+def sum_rollouts(
+    block_fn: BlockFn, *, label: str, block: int, num_rollouts: int, target: float = np.inf
+) -> Sums:
+    """Add up `block_fn(indices, is_counted)` over blocks of rollouts.
+
+    Args:
+        num_rollouts: how many; with a target, the least number.
+        target: go on until no finite mean has a larger standard error, or `MAX_ROLLOUTS` are run.
+    """
+    is_open = target < np.inf
+    sums = Sums(0, [])
+    with track(label, total=None if is_open else num_rollouts) as advance:
+        while sums.count < num_rollouts or (sums.count < MAX_ROLLOUTS and _largest(sums.stderr) > target):
+            count = block if is_open else min(block, num_rollouts - sums.count)
+            indices = jnp.arange(sums.count, sums.count + block)
+            added = [np.asarray(part) for part in block_fn(indices, indices < sums.count + count)]
+            with np.errstate(over="ignore"):
+                parts = [old + new for old, new in zip(sums.parts or [0.0] * len(added), added, strict=True)]
+            sums = Sums(sums.count + count, parts)
+            advance(count)
+    return sums
+
+
+def block_size(num_members: int, num_steps: int, num_outputs: int, num_rollouts: int) -> int:
+    """How many rollouts of all members run at a time, so that memory stays bounded."""
+    by_noise = NUMBERS_AT_A_TIME // (num_steps * num_outputs)
+    by_terms = 3 * NUMBERS_AT_A_TIME // (num_steps * num_members)
+    return max(1, min(num_rollouts, by_noise, by_terms, PAIRS_AT_A_TIME // num_members))
+
+
+def rollout_keys(key: PRNGKeyArray, indices: Int[Array, " rollout"]) -> tuple[Array, Array]:
+    """Keys of the noise and of the policy's own chance, for each rollout."""
+    keys = jax.vmap(lambda index: jax.random.split(jax.random.fold_in(key, index)))(indices)
+    return keys[:, 0], keys[:, 1]
+
+
+def draw_normals(
+    keys: Array, *, num_steps: int, like: Reference | LQG
+) -> Float[Array, "rollout time output"]:
+    """The standard normal numbers of every rollout."""
+    shape = (num_steps, like.C.shape[-2])
+    return jax.vmap(lambda key: standard_normal(key, shape, like.C.dtype))(keys)
+
+
+def standard_error(
+    first: Float[np.ndarray, "..."], second: Float[np.ndarray, "..."], count: int
+) -> np.ndarray:
+    """Of a mean, from the sum and the sum of squares; infinite where the mean is."""
+    with np.errstate(invalid="ignore"):
+        variance = np.maximum(second / count - (first / count) ** 2, 0) * count / max(count - 1, 1)
+    return np.where(np.isfinite(first), np.sqrt(variance / count), np.inf)
+
+
+def _largest(stderr: np.ndarray) -> float:
+    """Of the members whose mean is finite: an infinite one is known well enough."""
+    return float(np.max(stderr, where=np.isfinite(stderr), initial=0.0))

@@ -1,0 +1,155 @@
+"""The sequence of the units of work of a study.
+
+audit -> optimum -> policies (trained, with checkpoints) -> gaps on common noise -> runs
+-> gap against horizon -> lower bound and bounds
+"""
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lqgap.experiments import adaptation, units
+from lqgap.experiments.assembly import Measured, Results
+from lqgap.experiments.provenance import checksum
+from lqgap.experiments.results import (
+    AuditedClass,
+    Growth,
+    Judged,
+    JudgedPlants,
+    LowerBound,
+    Runs,
+    Theory,
+    TrainedPolicy,
+)
+from lqgap.experiments.study import Adaptive, Table
+from lqgap.experiments.work import Work
+from lqgap.policies import load_policy
+
+REFERENCE = "oracle"  # the method that knows the plant, and has no policy
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A method that could be made, and its gaps.
+
+    Args:
+        policy_fn: reads or makes the policy, which a run that goes on may not need; None knows the plant.
+        configuration: what determines the policy.
+    """
+
+    name: str
+    options: Table
+    trained: TrainedPolicy
+    policy_fn: Callable[[], Any]
+    configuration: dict[str, Any]
+    judged: Judged
+
+
+def run_audit(work: Work, folder: Path) -> tuple[units.Workspace, AuditedClass]:
+    """The study with the class that its audit leaves, and the audit."""
+    found = work.do(AuditedClass, "audit", {}, lambda _: units.audit(work.plants))
+    return units.Workspace(work.plants, found.kept, folder), found
+
+
+def judge_plants(work: Work, workspace: units.Workspace) -> JudgedPlants:
+    """The plants that methods are evaluated on."""
+    return work.do(JudgedPlants, "optimum", _judged_by(work), lambda _: units.optimum(workspace))
+
+
+def judge_methods(work: Work, workspace: units.Workspace) -> Iterator[Contender]:
+    """Make and judge one method after the other; one that cannot be made is left out, with a warning."""
+    study = work.study
+    for name, options in study.methods.chosen.items():
+        configuration = {"horizon": study.horizon, "options": options.model_dump()}
+        trained, num_rollouts = TrainedPolicy(), study.evaluation.rollouts
+        if isinstance(options, Adaptive):
+            # One algorithm serves all horizons: it is made for the largest.
+            configuration["horizons"] = study.evaluation.horizons
+            num_rollouts = max(2, options.runs)
+            policy_fn = functools.partial(adaptation.policy_of, workspace, options)
+        elif name == REFERENCE:
+            policy_fn = _no_policy
+        else:
+            trained = _train(work, workspace, name, configuration)
+            if trained.file is None:
+                work.warnings.append(f"{name} is left out: {trained.missing}")
+                continue
+            configuration["policy"] = trained.checksum
+            policy_fn = functools.cache(functools.partial(load_policy, workspace.folder / trained.file))
+        judged = work.do(
+            Judged,
+            f"gaps {name}",
+            {**configuration, **_judged_by(work), "rollouts": num_rollouts},
+            lambda _, n=name, p=policy_fn, c=num_rollouts: units.judge(workspace, n, p(), num_rollouts=c),
+        )
+        yield Contender(name, options, trained, policy_fn, configuration, judged)
+
+
+def compute(work: Work, folder: Path) -> Results:
+    """All units of a study."""
+    study = work.study
+    workspace, audited = run_audit(work, folder)
+    judged_plants = judge_plants(work, workspace)
+    methods = {each.name: _measure(work, workspace, each) for each in judge_methods(work, workspace)}
+    horizons = {"horizon": study.horizon, "horizons": study.evaluation.horizons}
+    lower = work.do(LowerBound, "lower bound", horizons, lambda _: units.lower_bound(workspace))
+    theory = work.do(Theory, "bounds", {"horizon": study.horizon}, lambda _: units.theory_bounds(workspace))
+    if theory.missing is not None:
+        work.warnings.append(f"there are no bounds: {theory.missing}")
+    return Results(audited.audit, judged_plants, methods, lower, theory)
+
+
+def _judged_by(work: Work) -> dict[str, Any]:
+    study = work.study
+    return study.model_dump(include={"horizon", "real"}) | {"map_points": study.evaluation.map_points}
+
+
+def _train(work: Work, workspace: units.Workspace, name: str, configuration: dict[str, Any]) -> TrainedPolicy:
+    """The policy of a method, trained or found; a file that is not the one that was made is made again."""
+
+    def make(*, anew: bool) -> TrainedPolicy:
+        return work.do(
+            TrainedPolicy,
+            f"train {name}",
+            configuration,
+            lambda unit: units.train(workspace, name, key=unit.key),
+            anew=anew,
+        )
+
+    trained = make(anew=False)
+    if trained.file is None:
+        return trained
+    path = workspace.folder / trained.file
+    found = checksum(path)
+    if found == trained.checksum:
+        return trained
+    trouble = "is missing" if found is None else "is not the policy that was made for this study"
+    work.notice(f"{path} {trouble}: it is made again")
+    return make(anew=True)
+
+
+def _measure(work: Work, workspace: units.Workspace, each: Contender) -> Measured:
+    """Runs of a method, and how its gap grows."""
+    name, evaluation, options = each.name, work.study.evaluation, each.options
+    chosen = {**each.configuration, **_judged_by(work), "trajectories": evaluation.trajectories}
+    found = work.do(Runs, f"runs {name}", chosen, lambda _: units.runs(workspace, name, each.policy_fn()))
+    grown = Growth(series=None)
+    if isinstance(options, Adaptive):
+        grown = work.do(
+            Growth, f"horizons {name}", chosen, lambda _: adaptation.adapt(workspace, name, options)
+        )
+    elif name != REFERENCE and evaluation.horizons:
+        horizons = {"horizons": evaluation.horizons, "rollouts": evaluation.rollouts}
+        grown = work.do(
+            Growth,
+            f"horizons {name}",
+            {**each.configuration, **horizons},
+            lambda _: units.by_horizon(workspace, name, each.policy_fn()),
+        )
+    return Measured(each.trained, each.judged, found.runs, grown)
+
+
+def _no_policy() -> None:
+    """The reference knows the plant."""

@@ -1,0 +1,81 @@
+"""What units of work find: parts of the record, with what other units need to know."""
+
+from pydantic import Field
+
+from lqgap.experiments.record import (
+    Adaptation,
+    Audit,
+    BoundsSheet,
+    GapMap,
+    HeatMap,
+    Look,
+    MethodGaps,
+    Number,
+    Parameter,
+    Part,
+    Plant,
+    Series,
+    Trajectory,
+)
+
+
+class AuditedClass(Part):
+    """The audit, and the members that it left."""
+
+    kept: list[int]
+    audit: Audit
+
+
+class JudgedPlants(Part):
+    """The plants that methods are evaluated on, with their optimal costs."""
+
+    parameters: list[Parameter]  # of the family
+    real: list[Plant]
+    heat_map: HeatMap | None  # without the gaps of any method
+    warnings: list[str]
+
+
+class TrainedPolicy(Part):
+    """The policy file of a method; if the class has no policy of this kind, why."""
+
+    file: str | None = None  # relative to the folder of the run
+    checksum: str | None = None  # of the file
+    history: list[Look] = Field(default_factory=list)
+    missing: str | None = None
+
+
+class Judged(Part):
+    """The gaps of a method."""
+
+    gaps: MethodGaps
+    heat_map: GapMap | None
+    upper: Number  # confidence limit of the worst gap over the class
+
+
+class Runs(Part):
+    """Runs of a method on the first real plants."""
+
+    runs: list[Trajectory]
+
+
+class Growth(Part):
+    """The worst gap of a method against the horizon, and what it did if it learns on the plant."""
+
+    series: Series | None
+    adaptations: list[Adaptation] = Field(default_factory=list)
+
+
+class LowerBound(Part):
+    """What no policy can beat."""
+
+    value: Number
+    kind: str
+    set_by: list[str]  # the members that it rests on
+    series: Series
+
+
+class Theory(Part):
+    """The sheet of bounds; where theory does not apply, why."""
+
+    sheet: BoundsSheet | None = None
+    missing: str | None = None

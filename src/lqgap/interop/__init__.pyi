@@ -1,0 +1,11 @@
+from .environment import LQGEnv as LQGEnv
+from .lti import from_control as from_control
+from .lti import from_dlti as from_dlti
+from .lti import policy_from_control as policy_from_control
+from .lti import policy_from_dlti as policy_from_dlti
+from .lti import to_control as to_control
+from .lti import to_dlti as to_dlti
+from .mat import load_mat as load_mat
+from .mat import save_mat as save_mat
+from .predict import Predictor as Predictor
+from .vector_environment import LQGVectorEnv as LQGVectorEnv

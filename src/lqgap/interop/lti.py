@@ -1,0 +1,149 @@
+"""Plants and linear policies from and to python-control and `scipy.signal.dlti`.
+
+Both tools take seconds to load, and python-control is an optional dependency (`pip install lqgap[control]`):
+they are imported when a function needs them.
+"""
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from lqgap.arguments import MatrixLike
+from lqgap.errors import InvalidSystemError, LqgapError
+from lqgap.interop.state_space import (
+    StateSpace,
+    Weights,
+    make_plant,
+    make_policy,
+    read_matrices,
+    read_sampling_time,
+)
+from lqgap.policies import LinearDynamic
+from lqgap.systems import LQG
+
+CONTROL_REMEDY = "control.sample_system(system, 0.1)"
+SCIPY_REMEDY = "system.to_discrete(0.1)"
+
+
+def from_control(
+    system: Any,
+    *,
+    Q: MatrixLike = None,
+    R: MatrixLike = None,
+    W: MatrixLike = None,
+    V: MatrixLike = None,
+    S0: MatrixLike = None,
+) -> tuple[LQG, float]:
+    """The plant of a discrete-time control.StateSpace or TransferFunction, and its sampling time.
+
+    Costs and covariances are as in `LQG`: what is left out is the identity.
+    """
+    matrices, sampling_time = _read_control(system)
+    return make_plant(matrices, Weights(Q, R, W, V, S0)), sampling_time
+
+
+def from_dlti(
+    system: Any,
+    *,
+    Q: MatrixLike = None,
+    R: MatrixLike = None,
+    W: MatrixLike = None,
+    V: MatrixLike = None,
+    S0: MatrixLike = None,
+) -> tuple[LQG, float]:
+    """The plant of a `scipy.signal.dlti` of any form, and its sampling time.
+
+    Costs and covariances are as in `LQG`: what is left out is the identity.
+    """
+    matrices, sampling_time = _read_dlti(system)
+    return make_plant(matrices, Weights(Q, R, W, V, S0)), sampling_time
+
+
+def policy_from_control(system: Any) -> tuple[LinearDynamic, float]:
+    """The policy of a discrete-time controller from observations to inputs, and its sampling time."""
+    matrices, sampling_time = _read_control(system)
+    return make_policy(matrices), sampling_time
+
+
+def policy_from_dlti(system: Any) -> tuple[LinearDynamic, float]:
+    """The policy of a controller from observations to inputs, and its sampling time."""
+    matrices, sampling_time = _read_dlti(system)
+    return make_policy(matrices), sampling_time
+
+
+def to_control(item: Any, *, sampling_time: Any) -> Any:
+    """A plant (from u to y) or a time-invariant linear policy (from y to u) as a control.StateSpace.
+
+    A policy carries its own sign: `control.feedback(plant, policy, sign=1)` closes the loop.
+    """
+    matrices = read_matrices(item)
+    sampling_time = read_sampling_time(sampling_time)
+    return _load_control().ss(matrices.A, matrices.B, matrices.C, matrices.D, sampling_time)
+
+
+def to_dlti(item: Any, *, sampling_time: Any) -> Any:
+    """A plant (from u to y) or a time-invariant linear policy (from y to u) as a `scipy.signal.dlti`."""
+    import scipy.signal
+
+    matrices = read_matrices(item)
+    sampling_time = read_sampling_time(sampling_time)
+    return scipy.signal.dlti(matrices.A, matrices.B, matrices.C, matrices.D, dt=sampling_time)
+
+
+def _load_control() -> ModuleType:
+    try:
+        import control
+    except ImportError:
+        raise LqgapError("python-control is not installed: pip install 'lqgap[control]'") from None
+    return control
+
+
+def _read_control(system: Any) -> tuple[StateSpace, float]:
+    control = _load_control()
+    if not isinstance(system, control.StateSpace | control.TransferFunction):
+        raise InvalidSystemError(
+            f"the system is a {type(system).__name__}, expected a control.StateSpace or a TransferFunction"
+        )
+    if system.dt == 0:
+        raise _continuous("dt is 0, which control.ss sets by default", CONTROL_REMEDY)
+    sampling_time = _read_dt(system.dt, "control.ss(A, B, C, D, 0.1)")
+    try:
+        system = control.ss(system)
+    except Exception as error:  # python-control raises many kinds, and all mean the same here
+        raise InvalidSystemError(f"python-control finds no state-space form: {error}") from None
+    return _matrices_of(system), sampling_time
+
+
+def _read_dlti(system: Any) -> tuple[StateSpace, float]:
+    import scipy.signal
+
+    if isinstance(system, scipy.signal.lti):
+        raise _continuous("scipy.signal.lti", SCIPY_REMEDY)
+    if not isinstance(system, scipy.signal.dlti):
+        raise InvalidSystemError(f"the system is a {type(system).__name__}, expected a scipy.signal.dlti")
+    sampling_time = _read_dt(system.dt, "scipy.signal.dlti(A, B, C, D, dt=0.1)")
+    form: Any = system
+    try:
+        return _matrices_of(form.to_ss()), sampling_time
+    except ValueError as error:
+        raise InvalidSystemError(f"SciPy finds no state-space form: {error}") from None
+
+
+def _matrices_of(system: Any) -> StateSpace:
+    return StateSpace(*(np.asarray(getattr(system, name)) for name in "ABCD"))
+
+
+def _read_dt(dt: Any, example: str) -> float:
+    if dt is None or dt is True:
+        raise InvalidSystemError(
+            f"the system has no sampling time (dt is {dt}): state it, as {example} does for a step of 0.1 s"
+        )
+    return read_sampling_time(dt)
+
+
+def _continuous(reason: str, remedy: str) -> InvalidSystemError:
+    return InvalidSystemError(
+        f"the system is in continuous time ({reason}): sample it first, by {remedy} or "
+        f"lqgap.systems.zero_order_hold(A, B, dt=0.1)"
+    )

@@ -1,0 +1,23 @@
+import json
+
+import pytest
+
+import lqgap as lg
+from lqgap.cli.evaluate import run_evaluate
+
+OPTIONS = dict(seed=None, trust=False)
+
+
+def test_the_gap_on_every_real_plant_is_printed(study, policy, capsys):
+    run_evaluate(study, policy, as_json=True, **OPTIONS)
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["plant"] for row in rows] == ["real 1", "given 1"]
+    assert all(row["gap"] > 0 and row["optimal_cost"] > 0 for row in rows)
+    run_evaluate(study, policy, as_json=False, **OPTIONS)
+    assert "given 1" in capsys.readouterr().out
+
+
+def test_a_damaged_policy_is_named(study, tmp_path):
+    (tmp_path / "damaged").write_bytes(b"x" * 100)
+    with pytest.raises(lg.CorruptFileError, match="damaged"):
+        run_evaluate(study, tmp_path / "damaged", as_json=False, **OPTIONS)

@@ -1,0 +1,18 @@
+import pytest
+
+import lqgap as lg
+from lqgap.cli.train import run_train
+from lqgap.policies import ModelBank
+
+OPTIONS = dict(seed=None, trust=False)
+
+
+@pytest.mark.slow
+def test_the_policy_of_a_method_is_saved(study, tmp_path):
+    run_train(study, tmp_path / "robust.safetensors", method="robust", **OPTIONS)
+    assert isinstance(lg.load_policy(tmp_path / "robust.safetensors"), ModelBank)
+
+
+def test_a_method_that_is_not_there_is_named(study, tmp_path):
+    with pytest.raises(lg.InvalidArgumentError, match="no method 'magic', only bank, robust"):
+        run_train(study, tmp_path / "p", method="magic", **OPTIONS)
