@@ -3,8 +3,8 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.evaluation import gap_by_horizon, replan
-from lqgap.policies import Committed, ModelBank, RandomProbe, StationaryLQG, Zero
+from lqgap.evaluation import gap_by_horizon
+from lqgap.policies import FiniteHorizonLQG, ModelBank, StationaryLQG, Zero, explore_then_commit
 
 MEMBERS = lg.simulators.Finite(
     [lg.LQG([[0.9, 0.2], [0.0, 0.7]], [[0.0], [b]], [[1.0, 0.0]]) for b in (0.6, 1.4)]
@@ -18,12 +18,13 @@ def policies(horizon):
         "zero": Zero(num_inputs=1, num_outputs=1),
         "stationary": StationaryLQG(MEMBERS[0]),
         "bank": bank,
-        "probe": RandomProbe(2, Committed(bank, 2)),
+        "probe": explore_then_commit(bank, 2),
+        "finite horizon": FiniteHorizonLQG(MEMBERS[0], horizon),
     }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["zero", "stationary", "bank", "probe"])
+@pytest.mark.parametrize("name", ["zero", "stationary", "bank", "probe", "finite horizon"])
 def test_every_horizon_has_the_gap_that_it_has_alone(name):
     together = gap_by_horizon(
         policies(20)[name], MEMBERS, horizons=HORIZONS, key=jax.random.key(1), num_rollouts=2000
@@ -44,13 +45,6 @@ def test_linear_policies_have_the_exact_gap_at_every_horizon():
     for horizon, estimate in zip(HORIZONS, estimates, strict=True):
         exact = float(lg.exact_gap(policy, MEMBERS[1], horizon=horizon))
         assert abs(estimate.mean[1] - exact) < 5 * estimate.stderr[1]
-
-
-def test_a_bank_that_is_planned_anew_is_the_bank_of_that_horizon():
-    moved = replan(ModelBank(MEMBERS.systems, horizon=20), sooner=8)
-    fresh = ModelBank(MEMBERS.systems, horizon=12)
-    np.testing.assert_allclose(moved.K[:13], fresh.K, rtol=1e-12)
-    np.testing.assert_allclose(moved.L[:13], fresh.L, rtol=1e-12)
 
 
 @pytest.mark.usefixtures("as_users_run_it")
