@@ -29,7 +29,7 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Array, Float
 
-from lqgap.arguments import read_count, read_positive
+from lqgap.arguments import read_count, read_positive, read_probability
 from lqgap.errors import InvalidArgumentError
 from lqgap.linalg import log_det_psd, solve_psd
 from lqgap.linalg.lyapunov import lyapunov_sum
@@ -64,8 +64,7 @@ def choose_probing(members: Finite, *, num_steps: Any, delta: float = 0.05) -> P
         delta: probability of failing on the hardest pair, and of the likelihood set.
     """
     num_steps = _read(members, num_steps)
-    if not isinstance(delta, float) or not 0 < delta < 1:
-        raise InvalidArgumentError(f"delta is {delta!r}, expected a probability between 0 and 1")
+    delta = read_probability("delta", delta)
     if len(members) < 2:
         raise InvalidArgumentError("members has one member only: there is nothing to tell apart")
     optima = members.optima()

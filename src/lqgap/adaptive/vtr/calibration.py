@@ -31,8 +31,8 @@ from lqgap.linalg import solve_lyapunov
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems import LQG, Optimum, bias_matrix
 from lqgap.systems.optimum import closed_loop_matrix, predictor_matrix
+from lqgap.theory.constants.comparison import constants as theory_constants
 from lqgap.theory.constants.corrected import episodes
-from lqgap.theory.constants.table import constants as theory_constants
 
 CLIPPED = 1e-3  # of an innovation's standard deviation: what clipping the history may change
 MAX_LENGTH = 1000

@@ -24,12 +24,12 @@ import numpy as np
 import scipy.special
 from jaxtyping import Array, Float, Int
 
-from lqgap.arguments import MatrixLike
+from lqgap.arguments import MatrixLike, read_probability
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.building import Branch
 from lqgap.simulators.family import AbstractFamily
 from lqgap.simulators.finite import Finite
-from lqgap.simulators.likelihood import NUM_PRIOR, default_prior, require_arguments
+from lqgap.simulators.likelihood import NUM_PRIOR, default_prior, require_class
 from lqgap.theory.certificates.ascent import Local, climb
 from lqgap.theory.certificates.replay import Logs, Replay, read_logs, replay_all
 
@@ -81,7 +81,8 @@ def certify_deployments(
     prior: Finite | None = None,
 ) -> DeploymentCertificate:
     """The certificates of many logs of one length: the same type, with a leading axis."""
-    require_arguments(members, delta, prior)
+    require_class(members, prior)
+    delta = read_probability("delta", delta)
     if isinstance(members, AbstractFamily) and not members.is_traceable:
         raise InvalidArgumentError(
             "the family's build cannot be traced by JAX, so that the largest gap over its parameters cannot "

@@ -35,11 +35,11 @@ import numpy as np
 
 from lqgap.files import finite_or_text
 from lqgap.simulators import Finite, check_assumptions
+from lqgap.theory.constants.comparison import read_arguments
 from lqgap.theory.constants.corrected import corrected_constants
 from lqgap.theory.constants.norms import Norms, actual_norms, contracting, printed_norms, uniform_norms
 from lqgap.theory.constants.openloop import OpenLoopCost, open_loop_cost
 from lqgap.theory.constants.printed import printed_constants
-from lqgap.theory.constants.table import read_arguments
 from lqgap.theory.constants.transient import printed_transient_bound, transients
 
 if TYPE_CHECKING:
