@@ -97,5 +97,5 @@ def test_bad_arguments_are_named():
         diagnose(PLANT, y, u, num_lags=20)
     with pytest.raises(InvalidArgumentError, match="num_lags is 0"):
         diagnose(PLANT, y, u, num_lags=0)
-    with pytest.raises(NotConvergedError, match="run away"):
+    with pytest.raises(NotConvergedError, match="predictions diverge"):
         diagnose(runaway, *record(PLANT, steps=1000, seed=0))

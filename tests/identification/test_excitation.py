@@ -129,7 +129,7 @@ def test_bad_arguments_are_named():
         (MEMBERS, {"num_steps": 10, "delta": 1.0}, "delta is 1.0"),
         (Finite([MEMBERS[0]]), {"num_steps": 10}, "one member only"),
         (Finite([MEMBERS[0], MEMBERS[0]]), {"num_steps": 10}, "members 0 and 1 .* same way"),
-        (lqgap.plants.laplacian().grid(2), {"num_steps": 10}, "not stable by itself"),
+        (lqgap.plants.laplacian().grid(2), {"num_steps": 10}, "has an unstable open loop"),
     ]
     for members, options, message in cases:
         with pytest.raises(InvalidArgumentError, match=message):

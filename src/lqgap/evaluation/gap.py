@@ -131,7 +131,7 @@ def references_of(systems: LQG, *, horizon: int) -> Reference:
     if not np.all(finite):
         raise NotConvergedError(
             f"member {int(np.argmin(finite))} has no optimal cost over steps 0..{horizon} in double "
-            f"precision: an unstable mode grows unseen or unmoved (lqgap.check_assumptions says which)"
+            f"precision: an unstable mode is not detectable or not stabilisable (see lqgap.check_assumptions)"
         )
     return references
 

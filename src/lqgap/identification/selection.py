@@ -104,8 +104,8 @@ def truncation_length(members: Finite, *, horizon: Any) -> int:
     longest = float(np.max(lengths))
     if not longest <= MAX_LENGTH:
         raise InvalidArgumentError(
-            f"the predictor of member {int(np.argmax(lengths))} forgets too slowly: {longest:.3g} lags, more "
-            f"than {MAX_LENGTH}; give a length"
+            f"the predictor of member {int(np.argmax(lengths))} has an error that decays too slowly: "
+            f"{longest:.3g} lags, more than {MAX_LENGTH}; give a length"
         )
     return max(1, int(np.ceil(longest)))
 

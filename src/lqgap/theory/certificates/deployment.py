@@ -1,6 +1,6 @@
 """What a deployment has cost more than it had to, from its log alone.
 
-Nobody knows the real plant, but the log refutes most models of it. With l and G of `record`,
+The real plant is unknown, but the log refutes most models of it. With l and G of `replay`,
 
     U = { theta : l_theta >= log sum_j prior_j exp(l_j) - log(1 / delta) } ,   upper = max over U of G_theta .
 

@@ -50,13 +50,13 @@ MAX_HORIZON = 1e150
 
 @dataclass(frozen=True)
 class Bound:
-    """One bound: its terms, their sum, and whether it is smaller than what doing nothing costs."""
+    """One bound: its terms, their sum, and whether it is smaller than the gap of zero input."""
 
     name: str
     terms: dict[str, float]
     regret: float
     gap: float
-    nothing: float  # the worst gap of doing nothing
+    nothing: float  # the worst gap of zero input
     vacuous: bool
     useful_from: float  # the horizon from which on it is smaller; infinite if there is none
 

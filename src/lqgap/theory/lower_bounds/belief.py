@@ -87,7 +87,7 @@ class Models(eqx.Module):
 
 
 class Quadrature(eqx.Module):
-    """Gauss-Hermite sums of a standard normal vector, with so many nodes along each of its entries.
+    """Gauss-Hermite sums of a standard normal vector, with this many nodes along each of its entries.
 
     Rules of one `size` have arrays of one shape, whose further nodes have no mass: a coarse rule runs in the
     program that was compiled for a fine one.
