@@ -30,11 +30,11 @@ class PrecisionError(LqgapError):
 
 
 class NotStabilizableError(LqgapError):
-    """An unstable or marginal mode cannot be moved by the input, or is not excited by the noise."""
+    """An unstable or marginal mode is not controllable through B, or not excited by the noise."""
 
 
 class NotDetectableError(LqgapError):
-    """An unstable or marginal mode does not show in the output, or not in the cost."""
+    """An unstable or marginal mode is not observable through C, or not through the cost."""
 
 
 class NotConvergedError(LqgapError):

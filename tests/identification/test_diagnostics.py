@@ -44,7 +44,11 @@ def test_each_test_finds_its_own_fault():
     assert wrong_noise.whiteness > 1e-3
     np.testing.assert_allclose(wrong_noise.ratio, 1 / 1.5, rtol=0.1)
     assert not any(d.agrees() for d in (wrong_input, wrong_dynamics, wrong_noise))
-    assert diagnose(PLANT, y, u).agrees()
+    right = diagnose(PLANT, y, u)
+    assert right.agrees()
+    least = min(right.whiteness, right.input_blindness, right.size)
+    assert right.agrees(level=2.9 * least)
+    assert not right.agrees(level=3.1 * least)
 
 
 def test_the_innovations_are_those_of_the_filter():
@@ -93,5 +97,5 @@ def test_bad_arguments_are_named():
         diagnose(PLANT, y, u, num_lags=20)
     with pytest.raises(InvalidArgumentError, match="num_lags is 0"):
         diagnose(PLANT, y, u, num_lags=0)
-    with pytest.raises(NotConvergedError, match="run away"):
+    with pytest.raises(NotConvergedError, match="predictions diverge"):
         diagnose(runaway, *record(PLANT, steps=1000, seed=0))

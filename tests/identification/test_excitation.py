@@ -135,7 +135,7 @@ def test_bad_arguments_are_named():
         (grid(2), {"num_steps": 10, "delta": 1.0}, "delta is 1.0"),
         (Finite([grid(2)[0]]), {"num_steps": 10}, "one member only"),
         (Finite([grid(2)[0], grid(2)[0]]), {"num_steps": 10}, "members 0 and 1 .* same way"),
-        (lqgap.plants.laplacian().grid(2), {"num_steps": 10}, "not stable by itself"),
+        (lqgap.plants.laplacian().grid(2), {"num_steps": 10}, "unstable open loop"),
     ]
     for members, options, message in cases:
         with pytest.raises(InvalidArgumentError, match=message):

@@ -30,7 +30,8 @@ def test_a_double_mode_needs_two_inputs():
 
 
 def test_modes_are_described_for_people():
-    assert describe_modes([2 + 0j, 1 + 0j, 0.8 + 0.9j]) == "2, 1 (marginal), 0.8+0.9j"
+    assert describe_modes([2 + 0j, 1 + 0j, 0.8 + 0.9j]) == "modes 2, 1 (marginal), 0.8+0.9j of A are"
+    assert describe_modes([1.02 + 0j]) == "mode 1.02 of A is"
 
 
 def test_balancing_sees_through_badly_chosen_units():

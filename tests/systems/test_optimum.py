@@ -181,8 +181,8 @@ HOPELESS = {
     "input misses a marginal mode": (dict(A=MARGINAL, B=[[1.0], [0.0]], C=BOTH), NotStabilizableError, r"1 \(marginal\)"),
     "output misses an unstable mode": (dict(A=UNSTABLE, B=COLUMN, C=FIRST), NotDetectableError, r"\(A, C\) is not detectable.* 1\.1 of A"),
     "output misses a marginal mode": (dict(A=MARGINAL, B=COLUMN, C=FIRST), NotDetectableError, r"1 \(marginal\)"),
-    "cost misses an unstable mode": (dict(A=UNSTABLE, B=COLUMN, C=np.eye(2), Q=np.diag([1.0, 0.0])), NotDetectableError, r"cost y'Qy.*weigh them in Q"),
-    "noise misses an unstable mode": (dict(A=UNSTABLE, B=COLUMN, C=BOTH, W=np.diag([1.0, 0.0])), NotStabilizableError, r"process noise does not excite"),
+    "cost misses an unstable mode": (dict(A=UNSTABLE, B=COLUMN, C=np.eye(2), Q=np.diag([1.0, 0.0])), NotDetectableError, r"cost y'Qy.*a weight in Q"),
+    "noise misses an unstable mode": (dict(A=UNSTABLE, B=COLUMN, C=BOTH, W=np.diag([1.0, 0.0])), NotStabilizableError, r"not excited by the process noise"),
     "entries overflow": (dict(A=1e250 * UNSTABLE, B=COLUMN, C=BOTH), NotConvergedError, "badly scaled units"),
 }  # fmt: skip
 

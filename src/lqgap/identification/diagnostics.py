@@ -4,8 +4,8 @@ With r_t = S_t^-1/2 e_t, which a true model makes independent N(0, I), and past 
 
     N tr[ (mean r v') (mean v v')^-1 (mean v r') ]   ~  chi square with (entries of r) (entries of v) degrees
 
-tests that v tells nothing of r. With v = (r_{t-1}, .., r_{t-k}) it finds dynamics that the model lacks, with
-v = (u_{t-1}, .., u_{t-k}) an effect of the inputs that it has wrong; sum |r|^2 ~ chi square tests its noise.
+tests that v does not predict r. With v = (r_{t-1}, .., r_{t-k}) it detects missing dynamics, with
+v = (u_{t-1}, .., u_{t-k}) a wrong effect of the inputs; sum |r|^2 ~ chi square tests the noise.
 A model fitted to the same record looks a little better than it is: test on another record where there is one.
 """
 
@@ -27,8 +27,8 @@ from lqgap.systems import LQG, filter_record
 class Diagnosis(eqx.Module):
     """Probabilities that a true model's innovations are as odd as these, and how well it predicts."""
 
-    whiteness: float  # small: past innovations tell of the next, the model lacks dynamics
-    input_blindness: float  # small: past inputs tell of the innovations, their effect is wrong
+    whiteness: float  # small: past innovations predict the next, the model lacks dynamics
+    input_blindness: float  # small: past inputs predict the innovations, their effect is wrong
     size: float  # small: innovations are larger or smaller than S says
     ratio: float  # mean square of innovations over what S says
     fit: Float[np.ndarray, " output"]  # 1 - rms(prediction error) / rms(y - its mean), for each output
@@ -87,7 +87,7 @@ def _prediction_errors(model: Realization, y: Array, u: Array) -> tuple[np.ndarr
     if np.any(np.isinf(e)) or np.nanmax(np.abs(e), initial=0) > 1e100:
         radius = float(np.max(np.abs(np.linalg.eigvals(np.asarray(model.Abar)))))
         raise NotConvergedError(
-            f"the model's predictions run away: A - FC has the spectral radius {radius:.6g}, expected below "
+            f"the model's predictions diverge: A - FC has the spectral radius {radius:.6g}, expected below "
             f"1; realise with another order, or from a longer record"
         )
     root = np.linalg.cholesky(np.asarray(model.S))
@@ -110,12 +110,12 @@ def _lagged(signal: np.ndarray, num_lags: int) -> np.ndarray:
 
 
 def _independence(now: np.ndarray, past: np.ndarray) -> float:
-    """The probability of a larger score if the past tells nothing; what stands still does not count."""
+    """The probability of a larger score if the past predicts nothing; constant directions do not count."""
     cross, gram = past.T @ now, past.T @ past
     scale = np.sqrt(np.maximum(np.diagonal(gram), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
     moving = values > 1e-10 * max(values[-1], 1e-300)
     if not np.any(moving):
         return 1.0
-    told = (vectors[:, moving] / np.sqrt(values[moving])).T @ (cross / scale[:, None])
-    return float(scipy.special.chdtrc(np.sum(moving) * now.shape[1], np.sum(told**2)))
+    projected = (vectors[:, moving] / np.sqrt(values[moving])).T @ (cross / scale[:, None])
+    return float(scipy.special.chdtrc(np.sum(moving) * now.shape[1], np.sum(projected**2)))

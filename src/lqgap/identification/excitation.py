@@ -1,4 +1,4 @@
-"""How strongly to probe: the smallest random inputs that tell what is wanted, whatever member is the truth.
+"""How strongly to excite a plant: the smallest random inputs that identify it, whichever member is true.
 
 To tell members apart: under u ~ N(0, sigma^2 I) and member i, the log-likelihood of i over j grows by
 
@@ -11,9 +11,9 @@ log(N / delta), z the normal quantile of 1 - delta: for
 
     D = ( z / 2^1/2 + (z^2 / 2 + log(N / delta))^1/2 )^2 .
 
-A step of probing costs sigma^2 tr(R + B'XB) more than standing still, X = A'XA + C'QC.
+A step of probing costs sigma^2 tr(R + B'XB) more than zero input, X = A'XA + C'QC.
 
-To tell gains: if column j of B is known up to a factor, T steps have the Fisher information
+To identify gains: if column j of B is known up to a factor, T steps have the Fisher information
 
     T sigma^2 (B'XB)_jj ,    X = Abar'X Abar + C'S^-1 C ,
 
@@ -29,7 +29,7 @@ import numpy as np
 import scipy.special
 from jaxtyping import Array, Float
 
-from lqgap.arguments import read_count, read_positive
+from lqgap.arguments import read_count, read_positive, read_probability
 from lqgap.errors import InvalidArgumentError
 from lqgap.linalg import log_det_psd, solve_psd
 from lqgap.linalg.lyapunov import lyapunov_sum
@@ -47,7 +47,7 @@ class Probing(eqx.Module):
     needed: float  # mean log-likelihood ratio that refutes, D
     passive: Float[np.ndarray, "member member"]  # growth of log-likelihood ratios, row over column, at u = 0
     active: Float[np.ndarray, "member member"]  # the same for inputs of unit variance
-    cost: Float[np.ndarray, " member"]  # of a step of probing, above that of standing still
+    cost: Float[np.ndarray, " member"]  # of a step of probing, above that of zero input
 
     def rates(self) -> Float[np.ndarray, "member member"]:
         """Growth of log-likelihood ratios in a step at the chosen amplitude."""
@@ -64,8 +64,7 @@ def choose_probing(members: Finite, *, num_steps: Any, delta: float = 0.05) -> P
         delta: probability of failing on the hardest pair, and of the likelihood set.
     """
     members, num_steps = _read(members, num_steps)
-    if not isinstance(delta, float) or not 0 < delta < 1:
-        raise InvalidArgumentError(f"delta is {delta!r}, expected a probability between 0 and 1")
+    delta = read_probability("delta", delta)
     if len(members) < 2:
         raise InvalidArgumentError("members has one member only: there is nothing to tell apart")
     optima = members.optima()
@@ -92,7 +91,7 @@ def choose_probing(members: Finite, *, num_steps: Any, delta: float = 0.05) -> P
 
 
 def probing_for_gains(members: Finite, *, num_steps: Any, error: Any = 0.1) -> float:
-    """The smallest amplitude with which a record of `num_steps` tells the gain of every input.
+    """The smallest amplitude with which a record of `num_steps` identifies the gain of every input.
 
     Args:
         error: relative standard error of the gain, for the worst input of the worst member.
@@ -114,8 +113,8 @@ def _read(members: Any, num_steps: Any) -> tuple[Finite, int]:
     if np.any(radii >= 1):
         index = int(np.argmax(radii))
         raise InvalidArgumentError(
-            f"member {index} ({members.describe(index)}) is not stable by itself (spectral radius "
-            f"{radii[index]:.6g}): random inputs alone would let it run away; probe around a stabilizer"
+            f"member {index} ({members.describe(index)}) has an unstable open loop (spectral radius "
+            f"{radii[index]:.6g}): random inputs alone would let it diverge; probe around a stabiliser"
         )
     return members, read_count("num_steps", num_steps, least=1, most=10_000_000)
 

@@ -1,4 +1,4 @@
-"""The member of a family that makes a record most likely, and how well the record tells its parameters.
+"""The member of a family that makes a record most likely, and how well the record determines it.
 
 With the innovations e_t ~ N(0, S_t) of the exact filter, and d the derivative by a parameter,
 
@@ -30,7 +30,7 @@ from lqgap.systems import LQG, filter_record
 END = 1e-6  # of an interval's width: nearer to an end, a parameter is at it
 NUM_RANKED = 1000  # steps of the record that say where to start
 DIFFERENCE = 1e-5  # of an interval's width: the step of differences where `build` cannot be differentiated
-LEAST_INFORMATION = 1e-12  # smallest eigenvalue of the scaled information that tells all parameters
+LEAST_INFORMATION = 1e-12  # smallest eigenvalue of the scaled information that determines all parameters
 
 
 class Fit(eqx.Module):
@@ -171,14 +171,14 @@ def _summarize(
     """The sums of the module's formulas; a lost component has e = 0 and S = 1 and adds nothing to them."""
     (e, S), (de, dS) = signals, slopes
     precision = jnp.linalg.inv(S)
-    told = jnp.einsum("tij,tj->ti", precision, e)
+    weighted = jnp.einsum("tij,tj->ti", precision, e)
     moved = jnp.einsum("tij,tjka->tika", precision, dS)
     log_det = jnp.sum(jnp.linalg.slogdet(S)[1])
-    value = -0.5 * (jnp.sum(e * told) + log_det + jnp.sum(~jnp.isnan(y)) * jnp.log(2 * jnp.pi))
+    value = -0.5 * (jnp.sum(e * weighted) + log_det + jnp.sum(~jnp.isnan(y)) * jnp.log(2 * jnp.pi))
     slope = (
-        -jnp.einsum("tia,ti->a", de, told)
+        -jnp.einsum("tia,ti->a", de, weighted)
         - 0.5 * jnp.einsum("tiia->a", moved)
-        + 0.5 * jnp.einsum("ti,tija,tj->a", told, dS, told)
+        + 0.5 * jnp.einsum("ti,tija,tj->a", weighted, dS, weighted)
     )
     information = jnp.einsum("tia,tij,tjb->ab", de, precision, de) + 0.5 * jnp.einsum(
         "tika,tkib->ab", moved, moved

@@ -139,7 +139,9 @@ def estimate_markov(y: MatrixLike, u: MatrixLike, *, length: Any = None, ridge: 
     y, u = _read_record(y, u)
     ridge = _read_ridge(ridge)
     p, m = y.shape[1], u.shape[1]
-    longest = (len(y) - 1 - p) // (p + m + 1)  # so many lags leave as many windows as unknowns, and S
+    longest = (len(y) - 1 - p) // (
+        p + m + 1
+    )  # with more lags there are fewer windows than unknowns, S included
     is_chosen = length is None
     if is_chosen:
         length = max(1, min(longest // 2, MAX_CHOSEN))
@@ -261,6 +263,6 @@ def _require_excitation(moments: Moments, sizes: tuple[int, int, int], ridge: fl
     if is_still or np.linalg.eigvalsh(gram / np.outer(scale, scale))[0] < LEAST_EXCITATION:
         raise InvalidArgumentError(
             "the record does not excite all directions of past data, so that the regression has no unique "
-            "answer: inputs that stand still, repeat each other or are a function of past outputs tell "
-            "nothing apart; add independent random inputs, or give a positive ridge"
+            "answer: inputs that are constant, repeat each other or are a function of past outputs "
+            "do not suffice; add independent random inputs, or give a positive ridge"
         )

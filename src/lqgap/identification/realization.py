@@ -2,8 +2,8 @@
 
     xhat_{t+1} = A xhat_t + B u_t + F e_t ,   y_t = C xhat_t + e_t ,   e ~ N(0, S) ,   Abar = A - F C
 
-This is all that inputs and outputs tell, and all that control needs. The filter gain L = A^-1 F exists if A
-is invertible; without it, chi = A xhat_{t|t} = Abar xhat_{t|t-1} + F y is enough, since u = -M^-1 B'P chi.
+This is all that inputs and outputs determine, and all that control needs. The filter gain L = A^-1 F exists
+if A is invertible; without it, chi = A xhat_{t|t} = Abar xhat_{t|t-1} + F y is enough, as u = -M^-1 B'P chi.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from lqgap.linalg import solve_psd, solve_riccati, symmetrize
 from lqgap.policies import LinearDynamic
 from lqgap.systems import LQG, Optimum
 
-SINGULAR = 1e-8  # smallest singular value of A, relative to the largest, that still tells L from F
+SINGULAR = 1e-8  # smallest singular value of A, relative to the largest, that still determines L from F
 
 
 class Realization(eqx.Module):
@@ -45,11 +45,11 @@ class Realization(eqx.Module):
 
     @property
     def L(self) -> Float[Array, "state output"]:
-        """The filter gain A^-1 F; raises where A is singular, so that F does not tell it."""
+        """The filter gain A^-1 F; raises where A is singular, so that F does not determine it."""
         values = np.linalg.svd(np.asarray(self.A), compute_uv=False)
         if values[-1] <= SINGULAR * values[0]:
             raise InvalidArgumentError(
-                "A is singular up to rounding (as a pure delay makes it), so that F = A L does not tell L: "
+                "A is singular up to rounding (as with a pure delay), so that F = A L does not determine L: "
                 "use F, or `controller`, which needs F only"
             )
         return jnp.linalg.solve(self.A, self.F)

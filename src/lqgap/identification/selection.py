@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import MatrixLike, read_count, read_positive, read_record
+from lqgap.arguments import MatrixLike, read_count, read_positive, read_probability, read_record
 from lqgap.errors import InvalidArgumentError, RefutedClassError
 from lqgap.identification.markov import (
     MAX_LENGTH,
@@ -103,8 +103,8 @@ def truncation_length(members: Finite, *, horizon: Any) -> int:
     longest = float(np.max(lengths))
     if not longest <= MAX_LENGTH:
         raise InvalidArgumentError(
-            f"the predictor of member {int(np.argmax(lengths))} forgets too slowly: {longest:.3g} lags, more "
-            f"than {MAX_LENGTH}; give a length"
+            f"the predictor of member {int(np.argmax(lengths))} has an error that decays too slowly: "
+            f"{longest:.3g} lags, more than {MAX_LENGTH}; give a length"
         )
     return max(1, int(np.ceil(longest)))
 
@@ -132,8 +132,7 @@ def coordinate_distances(
 
 def _ellipsoid_margins(members: Finite, estimate: MarkovEstimate, y: Array, u: Array, delta: Any) -> Margins:
     """The slack of the tightest output of every member; below zero, it is refuted."""
-    if not isinstance(delta, float) or not 0 < delta < 1:
-        raise InvalidArgumentError(f"delta is {delta!r}, expected a probability between 0 and 1")
+    delta = read_probability("delta", delta)
     if bool(jnp.any(jnp.isnan(y))):
         raise InvalidArgumentError(
             "y has lost observations (NaN), with which the ellipsoid is not valid: use the likelihood set"

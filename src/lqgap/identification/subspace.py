@@ -107,7 +107,7 @@ def _read_markov(markov: Any, weighting: Any) -> MarkovParameters:
 def _rank(values: np.ndarray) -> int:
     if values[0] == 0:
         raise InvalidArgumentError(
-            "all Markov parameters are zero: the past tells nothing of the next output"
+            "all Markov parameters are zero: the past does not predict the next output"
         )
     return int(np.sum(values > RANK_TOLERANCE * values[0]))
 

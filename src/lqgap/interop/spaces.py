@@ -1,7 +1,7 @@
-"""What a learning algorithm is told of observations and actions.
+"""The spaces of observations and actions that a learning algorithm is given.
 
 Observations are unbounded: Gaussian noise has no bound. Actions are as large as the actuators allow. Without
-limits the plant takes any input, and the space of actions is a finite one all the same, because many
+limits the plant takes any input, and the space of actions is bounded nevertheless, because many
 algorithms need it: five standard deviations of the optimal controller's input,
 
     u = -K xhat ,   cov(xhat) = X + S0 ,   X = (A - BK) X (A - BK)' + L S L'

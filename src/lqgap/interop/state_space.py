@@ -2,7 +2,7 @@
 
     s_+ = A s + B v ,   out = C s + D v
 
-A plant goes from inputs to observations and has D = 0; a policy goes from observations to inputs, as it is:
+A plant goes from inputs to observations and has D = 0; a policy goes from observations to inputs, unchanged:
 u = Cc xi + Dc y without a minus sign, so that a loop is closed with positive feedback.
 """
 

@@ -1,8 +1,8 @@
-"""Modes that inputs cannot reach or outputs do not show: the test of Popov, Belevitch and Hautus.
+"""Unstabilisable and undetectable modes, by the test of Popov, Belevitch and Hautus.
 
-A mode lambda of A is unreachable from B if [A - lambda I, B] loses rank. Only modes with |lambda| >= 1
-matter here. The test is made in balanced coordinates, since a rank in floating point depends on units. These
-functions explain failures to people; they run on concrete numbers, outside `jit`.
+A mode lambda of A is not controllable through B if [A - lambda I, B] loses rank. Only modes with
+|lambda| >= 1 matter here. The test is made in balanced coordinates, since a rank in floating point depends on
+units. These functions explain failures to people; they run on concrete numbers, outside `jit`.
 """
 
 import numpy as np
@@ -29,13 +29,14 @@ def unstabilizable_modes(A: MatrixLike, B: MatrixLike) -> list[complex]:
 
 
 def undetectable_modes(A: MatrixLike, C: MatrixLike) -> list[complex]:
-    """The eigenvalues of A on or outside the unit circle that no row of C shows."""
+    """The eigenvalues of A on or outside the unit circle that are not observable through C."""
     return unstabilizable_modes(np.asarray(A).T, np.asarray(C).T)
 
 
 def describe_modes(modes: list[complex]) -> str:
-    """Modes as a person reads them: '1.02', or '1.0 (marginal)', or '0.8+0.9j'."""
-    return ", ".join(_describe(mode) for mode in modes)
+    """The beginning of a sentence: 'mode 1.02 of A is', or 'modes 1 (marginal), 0.8+0.9j of A are'."""
+    noun, verb = ("mode", "is") if len(modes) == 1 else ("modes", "are")
+    return f"{noun} {', '.join(map(_describe, modes))} of A {verb}"
 
 
 def _is_full_rank(A: np.ndarray, B: np.ndarray, mode: complex) -> bool:

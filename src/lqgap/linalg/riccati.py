@@ -111,7 +111,7 @@ def _solve(A: Array, B: Array, Q: Array, R: Array) -> RiccatiSolution:
     step = riccati_step(P, A, B, Q=Q, R=R)
     residual = jax.lax.stop_gradient(_distance(step.P, P))
     radius = spectral_radius(jax.lax.stop_gradient(A - B @ step.K))
-    # Under tracing nobody has looked at Q; an indefinite R has failed in its Cholesky factor already.
+    # Under tracing Q has not been checked; an indefinite R has failed in its Cholesky factor already.
     weights = jnp.linalg.eigvalsh(jax.lax.stop_gradient(Q))
     is_valid = weights[0] >= -SEMIDEFINITE_TOLERANCE * len(A) * weights[-1]
     return RiccatiSolution(
@@ -200,14 +200,14 @@ def _distance(X: Array, Y: Array) -> Array:
 
 
 def _require_solution(solution: RiccatiSolution, A: Array, B: Array, Q: Array) -> None:
-    if unreachable := unstabilizable_modes(A, B):
+    if uncontrollable := unstabilizable_modes(A, B):
         raise NotStabilizableError(
-            f"(A, B) is not stabilisable: B cannot move the modes {describe_modes(unreachable)} of A"
+            f"(A, B) is not stabilisable: {describe_modes(uncontrollable)} not controllable through B"
         )
-    if hidden := undetectable_modes(A, Q):
+    if unobservable := undetectable_modes(A, Q):
         raise NotDetectableError(
-            f"(A, Q) is not detectable: the modes {describe_modes(hidden)} of A do not show in the "
-            f"cost x'Qx, so the cheapest input leaves them alone"
+            f"(A, Q) is not detectable: {describe_modes(unobservable)} not observable through the cost x'Qx, "
+            f"so the cheapest input does not stabilise the plant"
         )
     if not solution.converged:
         raise NotConvergedError(

@@ -47,7 +47,7 @@ class Finite(eqx.Module):
         if self.systems.A.ndim != 3 or len(self.systems.A) == 0:
             raise InvalidSystemError(
                 f"systems has A of shape {self.systems.A.shape}, expected (member, state, state) with "
-                f"at least one member: an empty class has no policy to train for"
+                f"at least one member"
             )
         count = len(self.systems.A)
         parameters = jnp.arange(float(count))[:, None] if parameters is None else jnp.asarray(parameters)

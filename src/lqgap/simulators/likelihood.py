@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import MatrixLike, read_record
+from lqgap.arguments import MatrixLike, read_probability, read_record
 from lqgap.batches import chunk_size, take
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.simulators.building import build_members
@@ -85,7 +85,8 @@ def likelihood_set(
         prior: the members that share the prior mass equally, chosen before the data were seen; by default the
             class itself, or a grid of the family.
     """
-    require_arguments(members, delta, prior)
+    require_class(members, prior)
+    delta = read_probability("delta", delta)
     prior = default_prior(members) if prior is None else prior
     systems = prior.systems
     y, u = read_record(y, u, num_outputs=systems.num_outputs, num_inputs=systems.num_inputs)
@@ -95,7 +96,7 @@ def likelihood_set(
     evidence = total - jnp.log(len(prior))
     if isinstance(members, Finite):
         return members.subset(_margins(members.systems, y, u, evidence) >= np.log(delta))
-    return Unrefuted(members.parameters, members, y, u, evidence, float(delta))
+    return Unrefuted(members.parameters, members, y, u, evidence, delta)
 
 
 def default_prior(members: Finite | AbstractFamily) -> Finite:
@@ -122,7 +123,7 @@ def batch_likelihoods(systems: LQG, y: Array, u: Array) -> Iterator[np.ndarray]:
         yield np.asarray(_mapped_likelihood(chunk, y, u))[: total - start]
 
 
-def require_arguments(members: Any, delta: Any, prior: Any) -> None:
+def require_class(members: Any, prior: Any) -> None:
     """Raise unless they make a likelihood set."""
     if not isinstance(members, Finite | AbstractFamily):
         raise InvalidArgumentError(f"members is a {type(members).__name__}, expected a class or a family")
@@ -135,8 +136,6 @@ def require_arguments(members: Any, delta: Any, prior: Any) -> None:
         raise InvalidArgumentError(
             f"prior is a {type(prior).__name__}, expected a finite class, such as a grid"
         )
-    if not isinstance(delta, float) or not 0 < delta < 1:
-        raise InvalidArgumentError(f"delta is {delta!r}, expected a probability between 0 and 1")
 
 
 def _margins(systems: LQG, y: Array, u: Array, evidence: Array) -> np.ndarray:

@@ -151,24 +151,22 @@ def _revalidate(plant: LQG, where: str) -> LQG:
 
 def _require_modes(plant: LQG, where: str) -> None:
     A = plant.A
-    if unreachable := unstabilizable_modes(A, plant.B):
+    if modes := unstabilizable_modes(A, plant.B):
         raise NotStabilizableError(
-            f"(A, B) is not stabilisable{where}: the inputs cannot move the modes "
-            f"{describe_modes(unreachable)} of A"
+            f"(A, B) is not stabilisable{where}: {describe_modes(modes)} not controllable through B"
         )
-    if hidden := undetectable_modes(A, plant.C):
+    if modes := undetectable_modes(A, plant.C):
         raise NotDetectableError(
-            f"(A, C) is not detectable{where}: the modes {describe_modes(hidden)} of A do not show "
-            f"in the outputs, so no output feedback can stabilise them"
+            f"(A, C) is not detectable{where}: {describe_modes(modes)} not observable through C, so no "
+            f"output feedback can stabilise the plant"
         )
-    if hidden := undetectable_modes(A, plant.Q @ plant.C):
+    if modes := undetectable_modes(A, plant.Q @ plant.C):
         raise NotDetectableError(
-            f"(A, QC) is not detectable{where}: the modes {describe_modes(hidden)} of A do not show "
-            f"in the cost y'Qy, so the optimal input would leave them alone; weigh them in Q"
+            f"(A, QC) is not detectable{where}: {describe_modes(modes)} not observable through the cost "
+            f"y'Qy, so the optimal input would not stabilise the plant; give these modes a weight in Q"
         )
-    if still := unstabilizable_modes(A, plant.W):
+    if modes := unstabilizable_modes(A, plant.W):
         raise NotStabilizableError(
-            f"(A, W) is not stabilisable{where}: the process noise does not excite the modes "
-            f"{describe_modes(still)} of A, so the steady filter would stop correcting them; "
-            f"give W a small value there"
+            f"(A, W) is not stabilisable{where}: {describe_modes(modes)} not excited by the process noise, "
+            f"so the steady filter would stop correcting its estimate; give W a small value there"
         )

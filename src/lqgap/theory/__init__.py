@@ -7,10 +7,10 @@ from lqgap.theory.certificates.deployment import (
     certify_deployments,
 )
 from lqgap.theory.constants.bounds import Bound, Bounds, bounds
+from lqgap.theory.constants.comparison import constants
 from lqgap.theory.constants.complexity import complexity
 from lqgap.theory.constants.features import model_features, num_features, sample_features
 from lqgap.theory.constants.sheet import Sheet
-from lqgap.theory.constants.table import constants
 from lqgap.theory.lower_bounds.minimax import LowerBound, minimax_lower_bound
 from lqgap.theory.lower_bounds.overactuated import overactuated_class
 

@@ -47,6 +47,15 @@ def test_other_policies_are_bracketed_with_confidence():
 
 
 @pytest.mark.slow
+def test_limits_widen_the_bracket_of_a_linear_policy():
+    policy, arguments = FiniteHorizonLQG(nominal_plant(), HORIZON), dict(horizon=HORIZON, key=KEY)
+    free = certify(policy, MEMBERS, **arguments)
+    limited = certify(policy, MEMBERS, **arguments, num_rollouts=512, limits=(-0.2, 0.2))
+    assert limited.lower == free.lower
+    assert np.min(limited.gaps - 4 * limited.stderr) > np.max(free.gaps)
+
+
+@pytest.mark.slow
 def test_a_class_of_one_certifies_no_factor():
     plant = nominal_plant()
     bank = ModelBank(lg.stack([plant]), horizon=HORIZON)

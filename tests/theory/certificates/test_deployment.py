@@ -115,6 +115,14 @@ def test_a_longer_task_plans_other_gains():
     assert short != long
 
 
+def test_more_confidence_costs_a_larger_bound():
+    members = SCALAR.grid(9)
+    y, u = deploy(StationaryLQG(members[0]), members.subset([4]).systems, steps=60)
+    bold, safe = (certify_deployment(members, y[0], u[0], delta=delta) for delta in (0.5, 1e-6))
+    assert bold.num_unrefuted < safe.num_unrefuted
+    assert bold.upper <= safe.upper
+
+
 @pytest.mark.usefixtures("as_users_run_it")
 @pytest.mark.parametrize(
     ("change", "message"),

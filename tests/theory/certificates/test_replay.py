@@ -12,8 +12,8 @@ from lqgap.theory.certificates.replay import (
     read_logs,
     replay,
     replay_all,
+    replay_with_losses,
     settling_time,
-    tell_with_losses,
 )
 
 
@@ -53,11 +53,11 @@ def test_a_horizon_too_short_to_settle_is_computed_whole():
 def test_a_record_without_losses_is_told_alike_both_ways_and_losses_count(seed):
     plant = random_plant(seed)
     y, u = (jnp.asarray(part) for part in random_record(seed, plant))
-    one, other = replay(plant, y, u, horizon=15, window=16), tell_with_losses(plant, y, u, horizon=15)
+    one, other = replay(plant, y, u, horizon=15, window=16), replay_with_losses(plant, y, u, horizon=15)
     for name in ("log_likelihood", "gap", "misfit"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-9, atol=1e-12)
     lossy = y.at[3].set(jnp.nan).at[7, 0].set(jnp.nan)
-    replayed = tell_with_losses(plant, lossy, u, horizon=15)
+    replayed = replay_with_losses(plant, lossy, u, horizon=15)
     np.testing.assert_allclose(replayed.log_likelihood, lg.log_likelihood(plant, lossy, u)[-1], rtol=1e-10)
     assert np.isfinite(replayed.gap)
     assert not np.isclose(replayed.gap, one.gap)

@@ -15,7 +15,7 @@ from lqgap.theory.constants.complexity import (
     numerical_rank,
 )
 from lqgap.theory.constants.corrected import corrected_constants
-from lqgap.theory.constants.features import fea1_of
+from lqgap.theory.constants.features import prediction_features
 from lqgap.theory.constants.norms import contracting, uniform_norms
 from lqgap.theory.constants.samples import draw_samples
 
@@ -64,7 +64,7 @@ def low_rank_features(count, *, length, num_parameters):
         A, B = np.tensordot(t, bases_A, 1) / 3, np.tensordot(t, bases_B, 1)
         powers = [np.linalg.matrix_power(A - A @ L, k) for k in range(length + 1)]
         N = np.concatenate([*(P @ B for P in powers[1:]), *(P @ A @ L for P in powers[:length]), B], axis=1)
-        rows.append(fea1_of(jnp.asarray(N), jnp.asarray(S)))
+        rows.append(prediction_features(jnp.asarray(N), jnp.asarray(S)))
     return np.asarray(rows)
 
 
@@ -78,7 +78,7 @@ def test_two_parameters_and_known_gain_leave_at_most_45_dimensions():
 
 @pytest.mark.slow
 def test_the_sheet_of_a_spring_family():
-    sheet = complexity(FAMILY.grid(3), horizon=1000, length=4, num_runs=8, num_steps=8)
+    sheet = complexity(FAMILY.grid(3), horizon=1000, length=4, delta=0.01, num_runs=8, num_steps=8)
     finite, general, low_rank, with_data = (
         sheet[name] for name in ("finite", "general", "low-rank", "with data")
     )

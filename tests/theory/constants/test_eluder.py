@@ -2,9 +2,10 @@ import math
 
 import numpy as np
 import pytest
+from eluder_sequences import is_eluder_sequence
 
 from lqgap.errors import InvalidArgumentError
-from lqgap.theory.constants.eluder import greedy_eluder_sequence, is_eluder_sequence, linear_eluder_bound
+from lqgap.theory.constants.eluder import greedy_eluder_sequence, linear_eluder_bound
 
 
 def test_functions_that_differ_in_one_point_each_have_an_eluder_dimension_of_their_number():

@@ -8,7 +8,7 @@ import lqgap
 from lqgap.errors import InvalidArgumentError
 from lqgap.systems import ValueTarget, arx_matrix, clipped_beliefs, value_target
 from lqgap.theory import model_features, num_features, sample_features
-from lqgap.theory.constants.features import fea1_of
+from lqgap.theory.constants.features import prediction_features
 
 
 def sample_of(rng, model, optimum, *, length):
@@ -78,4 +78,4 @@ def test_a_model_may_be_given_by_what_it_predicts():
     plant = random_plant(1)
     optimum = lqgap.solve(plant)
     N = arx_matrix(optimum, plant, length=2)
-    np.testing.assert_array_equal(fea1_of(N, optimum.S), model_features(optimum, plant, length=2))
+    np.testing.assert_array_equal(prediction_features(N, optimum.S), model_features(optimum, plant, length=2))

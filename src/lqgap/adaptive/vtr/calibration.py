@@ -30,8 +30,8 @@ from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems import LQG, Optimum, bias_matrix
 from lqgap.systems.optimum import belief_covariance, closed_loop_matrix
 from lqgap.systems.window import MAX_LENGTH, clipping_errors
+from lqgap.theory.constants.comparison import constants as theory_constants
 from lqgap.theory.constants.corrected import episodes
-from lqgap.theory.constants.table import constants as theory_constants
 
 CLIPPED = 1e-3  # of an innovation's standard deviation: what clipping the history may change
 MAX_WARMUP = 2**62

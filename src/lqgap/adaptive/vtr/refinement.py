@@ -36,7 +36,7 @@ from lqgap.adaptive.vtr.statistics import Sums
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems import LQG, arx_matrix, solve
-from lqgap.theory.constants.features import fea1_of
+from lqgap.theory.constants.features import prediction_features
 
 NUM_STARTS = 3
 NUM_STEPS = 80
@@ -81,7 +81,7 @@ class Refinement(eqx.Module):
         self.theta = members.parameters
         optima = members.optima()
         self.J = optima.J
-        features = np.asarray(jax.vmap(fea1_of)(N, optima.S))
+        features = np.asarray(jax.vmap(prediction_features)(N, optima.S))
         self.origin = jnp.asarray(features[0])
         self.inverse = jnp.asarray(np.linalg.pinv((features[1:] - features[0]).T, rcond=CUT))
 
@@ -164,7 +164,7 @@ class Refinement(eqx.Module):
     def _features(self, theta: Array) -> Array:
         plant = self.build(theta)
         optimum = solve(plant)
-        return fea1_of(arx_matrix(optimum, plant, length=self.length), optimum.S)
+        return prediction_features(arx_matrix(optimum, plant, length=self.length), optimum.S)
 
     def _shares_at(self, z: Array) -> Array:
         return self.shares(self._theta(z))

@@ -1,4 +1,4 @@
-"""Small classes that are hard to learn: members look alike and want opposite inputs.
+"""Small classes that are hard to learn: members are hard to distinguish and need opposite inputs.
 
     unknown_sign:   A = pole ,     B = sign gain ,                     C = 1
     phase_pair:     A = [[1, 1], [0, 1]] ,   B = [0, 1]' ,             C = [1 - zero, 1] / sqrt(zero)

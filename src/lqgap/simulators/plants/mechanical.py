@@ -116,7 +116,7 @@ def acc_two_mass(
 
     Args:
         stiffness: of the spring between the masses, N/m.
-        damping: of a damper beside the spring, N s/m; the benchmark has none.
+        damping: of a damper parallel to the spring, N s/m; the benchmark has none.
         mass_1, mass_2: kg.
         dt: time of a step, s.
     """

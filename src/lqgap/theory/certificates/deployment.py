@@ -1,6 +1,6 @@
 """What a deployment has cost more than it had to, from its log alone.
 
-Nobody knows the real plant, but the log refutes most models of it. With l and G of `record`,
+The real plant is unknown, but the log refutes most models of it. With l and G of `replay`,
 
     U = { theta : l_theta >= log sum_j prior_j exp(l_j) - log(1 / delta) } ,   upper = max over U of G_theta .
 
@@ -24,13 +24,13 @@ import numpy as np
 import scipy.special
 from jaxtyping import Array, Float, Int
 
-from lqgap.arguments import MatrixLike
+from lqgap.arguments import MatrixLike, read_probability
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.building import Branch
 from lqgap.simulators.family import AbstractFamily
 from lqgap.simulators.finite import Finite
-from lqgap.simulators.likelihood import NUM_PRIOR, default_prior, require_arguments
+from lqgap.simulators.likelihood import NUM_PRIOR, default_prior, require_class
 from lqgap.theory.certificates.ascent import Local, climb
 from lqgap.theory.certificates.replay import Logs, Replay, read_logs, replay_all
 
@@ -82,7 +82,8 @@ def certify_deployments(
     prior: Finite | None = None,
 ) -> DeploymentCertificate:
     """The certificates of many logs of one length: the same type, with a leading axis."""
-    require_arguments(members, delta, prior)
+    require_class(members, prior)
+    delta = read_probability("delta", delta)
     if isinstance(members, AbstractFamily) and not members.is_traceable:
         raise InvalidArgumentError(
             "the family's build cannot be traced by JAX, so that the largest gap over its parameters cannot "

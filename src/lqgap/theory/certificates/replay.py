@@ -1,4 +1,4 @@
-"""What a log of a plant says if a given model were true: its likelihood, and the gap that was paid.
+"""A log replayed through the filter of a model: its likelihood, and the excess cost if the model is true.
 
     l = sum_t log N(y_t; C xhat_{t|t-1}, S_t) ,      G = sum_t ||u_t + K_t xhat_{t|t}||^2_{M_t} ,
 
@@ -37,7 +37,7 @@ Totals = tuple[Array, Array, Array]  # the prediction, and log-likelihood and ga
 
 
 class Replay(eqx.Module):
-    """A log as a model tells it."""
+    """A log replayed through the filter of a model."""
 
     log_likelihood: Float[Array, ""]
     gap: Float[Array, ""]
@@ -74,7 +74,7 @@ def replay(
     return Replay(log_likelihood, gap, misfit)
 
 
-def tell_with_losses(
+def replay_with_losses(
     plant: LQG, y: Float[Array, "time output"], u: Float[Array, "time input"], *, horizon: int
 ) -> Replay:
     """The same for a log with lost observations: a filter of its own for what was lost."""
@@ -108,9 +108,9 @@ class Logs(eqx.Module):
     has_losses: bool = eqx.field(static=True)
 
     def replayed(self, plant: LQG, y: Float[Array, "time output"], u: Float[Array, "time input"]) -> Replay:
-        """One of the logs as a plant of the class tells it."""
+        """One of the logs replayed through the filter of a plant of the class."""
         if self.has_losses:
-            return tell_with_losses(plant, y, u, horizon=self.horizon)
+            return replay_with_losses(plant, y, u, horizon=self.horizon)
         return replay(plant, y, u, horizon=self.horizon, window=self.window)
 
     def map(self, function: Callable[..., Any], owners: Int[np.ndarray, " point"], *rows: Any) -> list[Any]:
@@ -156,7 +156,9 @@ def replay_all(
     for start in range(0, total, size):
         rows = np.minimum(np.arange(start, start + size), total - 1)
         chunk = take(systems, rows)
-        answers.append(logs.map(lambda part, chunk=chunk: _tell(part, chunk), np.arange(len(logs.y))))
+        answers.append(
+            logs.map(lambda part, chunk=chunk: _replay_members(part, chunk), np.arange(len(logs.y)))
+        )
     likelihood, gaps = (np.concatenate(parts, axis=1)[:, :total].T for parts in zip(*answers, strict=True))
     if not np.all(np.isfinite(likelihood)):
         raise NotConvergedError("a likelihood of the log is beyond double precision: check the units of y")
@@ -164,7 +166,7 @@ def replay_all(
 
 
 @eqx.filter_jit
-def _tell(logs: Logs, systems: LQG) -> tuple[Array, Array]:
+def _replay_members(logs: Logs, systems: LQG) -> tuple[Array, Array]:
     def of(plant: LQG, y: Array, u: Array) -> tuple[Array, Array]:
         replayed = logs.replayed(plant, y, u)
         return replayed.log_likelihood, replayed.gap

@@ -35,11 +35,11 @@ import numpy as np
 
 from lqgap.files import finite_or_text
 from lqgap.simulators import Finite, check_assumptions
+from lqgap.theory.constants.comparison import read_arguments
 from lqgap.theory.constants.corrected import corrected_constants
 from lqgap.theory.constants.norms import Norms, actual_norms, contracting, printed_norms, uniform_norms
 from lqgap.theory.constants.openloop import OpenLoopCost, open_loop_cost
 from lqgap.theory.constants.printed import printed_constants
-from lqgap.theory.constants.table import read_arguments
 from lqgap.theory.constants.transient import printed_transient_bound, transients
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ MAX_HORIZON = 1e150
 
 @dataclass(frozen=True)
 class Bound:
-    """One bound: its terms, their sum, and whether it is smaller than what doing nothing costs."""
+    """One bound: its terms, their sum, and whether it is smaller than the gap of zero input."""
 
     name: str
     terms: dict[str, float]
     regret: float
     gap: float
-    nothing: float  # the worst gap of doing nothing
+    nothing: float  # the worst gap of zero input
     vacuous: bool
     useful_from: float  # the horizon from which on it is smaller; infinite if there is none
 

@@ -22,6 +22,7 @@ from jaxtyping import Array
 from lqgap.arguments import read_count
 from lqgap.simulators import Finite, check_assumptions
 from lqgap.systems import LQG, Optimum
+from lqgap.theory.constants.comparison import read_arguments
 from lqgap.theory.constants.corrected import corrected_constants
 from lqgap.theory.constants.covering import (
     log_cover_of_matrices,
@@ -34,7 +35,6 @@ from lqgap.theory.constants.features import model_features, num_features
 from lqgap.theory.constants.norms import Norms, contracting, uniform_norms
 from lqgap.theory.constants.samples import draw_samples
 from lqgap.theory.constants.sheet import Sheet
-from lqgap.theory.constants.table import read_arguments
 
 RANK_TOLERANCE = 1e-10  # of the largest singular value, features scaled to unit size
 
@@ -61,20 +61,21 @@ def complexity(
     delta: Any = None,
     num_runs: Any = 16,
     num_steps: Any = 16,
-    seed: Any = 0,
 ) -> Sheet:
     """The complexity of a class seen as finite, general, low-rank and low-rank with data.
 
     Args:
         length: of the clipped history.
-        num_runs, num_steps, seed: of the runs whose samples the measured rows are taken on.
+        delta: the probability of failure; left out, 1 / horizon.
+        num_runs, num_steps: of the runs whose samples the measured rows are taken on.
     """
     horizon, delta, _ = read_arguments(horizon, delta, 1.0)
     length, systems = read_count("length", length, least=1), members.systems
     norms = uniform_norms(contracting(check_assumptions(members)))
     state = corrected_constants(norms, horizon=horizon, delta=delta, C_w=1.0)
-    key = jax.random.key(read_count("seed", seed, least=0, most=2**31))
-    samples = draw_samples(members, length=length, num_runs=num_runs, num_steps=num_steps, key=key)
+    samples = draw_samples(
+        members, length=length, num_runs=num_runs, num_steps=num_steps, key=jax.random.key(0)
+    )
     features = class_features(members, length=length)
     p, q = systems.num_outputs, length * (systems.num_inputs + systems.num_outputs) + systems.num_inputs
     figures = {

@@ -49,19 +49,6 @@ def greedy_eluder_sequence(values: Any, *, epsilon: Any) -> list[int]:
     return max((_greedy(distances, scale) for scale in scales), key=len)
 
 
-def is_eluder_sequence(values: Any, sequence: list[int], *, epsilon: float) -> bool:
-    """Whether every sample of the sequence is epsilon-independent of those before it."""
-    values = np.asarray(values)
-    first, second = np.triu_indices(len(values), k=1)
-    distances = np.abs(values[first] - values[second])
-    spent = np.zeros(len(distances))
-    for sample in sequence:
-        if not np.any((spent <= epsilon**2) & (distances[:, sample] > epsilon)):
-            return False
-        spent += distances[:, sample] ** 2
-    return True
-
-
 def _greedy(distances: np.ndarray, epsilon: float) -> list[int]:
     """Always the sample that is independent and leaves the most pairs able to witness."""
     spent, squares, sequence = np.zeros(len(distances)), distances**2, []

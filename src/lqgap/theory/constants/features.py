@@ -37,10 +37,12 @@ def num_features(*, num_inputs: Any, num_outputs: Any, length: Any) -> int:
 
 def model_features(optimum: Optimum, plant: LQG, *, length: Any) -> Float[Array, " feature"]:
     """The features of a model."""
-    return fea1_of(arx_matrix(optimum, plant, length=length), optimum.S)
+    return prediction_features(arx_matrix(optimum, plant, length=length), optimum.S)
 
 
-def fea1_of(N: Float[Array, "output window"], S: Float[Array, "output output"]) -> Float[Array, " feature"]:
+def prediction_features(
+    N: Float[Array, "output window"], S: Float[Array, "output output"]
+) -> Float[Array, " feature"]:
     """The features of a model that predicts y ~ N(N eta, S)."""
     (i, j), (a, b) = np.triu_indices(len(N)), np.triu_indices(N.shape[1])
     straight = N[i][:, a] * N[j][:, b]

@@ -54,7 +54,7 @@ class Norms:
 
     @property
     def are_usable(self) -> bool:
-        """Whether closed loops contract, filters forget and open loops are stable."""
+        """Whether closed loops contract, filter errors decay and open loops are stable."""
         return self.gamma_1 < 1 and self.gamma_2 > 0 and bool(np.isfinite(self.growth))
 
 

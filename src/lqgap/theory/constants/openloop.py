@@ -1,11 +1,11 @@
-"""What open-loop inputs cost: none at all, or white noise of unit covariance, over steps 0..H.
+"""The cost of zero input and of white-noise input of unit covariance, over steps 0..H.
 
 With a stable A, and what stands in brackets under noise,
 
     X = A X A' + W [+ B B'] ,   Y = A'Y A + C'QC ,   j = tr(C'QC X) + tr(QV) [+ tr R]
     V(H) = (H+1) j + tr(Y (S0 - X)) - tr(Y A^{H+1} (S0 - X) A'^{H+1}) ,
 
-for any H, also one far beyond what can be run. Doing nothing is the reference of a bound: what is larger is
+for any H, also one far beyond what can be run. A bound that is larger than the gap of zero input is
 vacuous."""
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class OpenLoopCost:
 
 
 def open_loop_cost(systems: LQG, *, is_random: bool) -> OpenLoopCost:
-    """The cost of doing nothing, or of white noise as input, on every member of a batch."""
+    """The cost of zero input, or of white noise as input, on every member of a batch."""
     average, value, offset = (np.asarray(part) for part in _open_loop(systems, is_random))
     return OpenLoopCost(np.asarray(systems.A), np.where(np.isfinite(average), average, np.inf), value, offset)
 

@@ -87,7 +87,7 @@ class Models(eqx.Module):
 
 
 class Quadrature(eqx.Module):
-    """Gauss-Hermite sums of a standard normal vector, with so many nodes along each of its entries.
+    """Gauss-Hermite sums of a standard normal vector, with this many nodes along each of its entries.
 
     Rules of one `size` have arrays of one shape, whose further nodes have no mass: a coarse rule runs in the
     program that was compiled for a fine one.
@@ -104,9 +104,7 @@ class Quadrature(eqx.Module):
         self.grid, self.mass = jnp.asarray(grid), jnp.asarray(mass / mass.sum())
 
 
-def belief_bound(
-    references: Reference, *, num_steps: int, max_cuts: int = MAX_CUTS, tolerance: float = TOLERANCE
-) -> BeliefBound:
+def belief_bound(references: Reference, *, num_steps: int, tolerance: float = TOLERANCE) -> BeliefBound:
     """The largest B over priors on all members, for one or two steps, if it `is_small`.
 
     Args:
@@ -118,7 +116,7 @@ def belief_bound(
     prior = best_prior = np.full(count, 1 / count)
     best, upper = 0.0, np.inf
     cuts: list[np.ndarray] = []
-    while len(cuts) < max_cuts and best < (1 - tolerance) * upper:
+    while len(cuts) < MAX_CUTS and best < (1 - tolerance) * upper:
         cuts.append(np.asarray(bayes_gaps(models, jnp.asarray(prior), sums)))
         if prior @ cuts[-1] > best:
             best, best_prior = float(prior @ cuts[-1]), prior

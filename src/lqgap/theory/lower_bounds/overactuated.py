@@ -1,4 +1,4 @@
-"""The class behind the lower bound: two plants so alike that a whole horizon does not tell them apart.
+"""The class behind the lower bound: two plants that are hard to distinguish within a whole horizon.
 
 Around a nominal plant (A, B, C) take (A, B + D) and (A, B - D) with D K = 0: under the nominal controller
 both are the nominal plant, and nothing is learned unless a policy pays for it. Since
@@ -42,7 +42,7 @@ def overactuated_class(
     c: Any = 0.5,
     radius: Literal["corrected", "printed"] = "corrected",
 ) -> Finite:
-    """Two members on either side of a nominal plant, whose own controller tells them nothing.
+    """Two members on either side of a nominal plant, whose own controller does not reveal which is true.
 
     Args:
         plant: with more inputs than the rank of B; `nominal_plant()` if left out.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lqgap.arguments import read_positive
+from lqgap.arguments import read_positive, read_probability
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import Finite, check_assumptions
 from lqgap.theory.constants.corrected import corrected_constants
@@ -103,7 +103,5 @@ def read_arguments(horizon: Any, delta: Any, C_w: Any) -> tuple[float, float, fl
     horizon = read_positive("horizon", horizon)
     if horizon < 2:
         raise InvalidArgumentError(f"horizon is {horizon:g}, expected at least 2")
-    delta = 1 / horizon if delta is None else read_positive("delta", delta)
-    if delta >= 1:
-        raise InvalidArgumentError(f"delta is {delta:g}, expected a probability below 1")
+    delta = 1 / horizon if delta is None else read_probability("delta", delta)
     return horizon, delta, read_positive("C_w", C_w)

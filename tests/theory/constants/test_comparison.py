@@ -5,7 +5,7 @@ from ten_models import ten_models
 
 from lqgap.errors import InvalidArgumentError
 from lqgap.theory import constants
-from lqgap.theory.constants.table import MEANING
+from lqgap.theory.constants.comparison import MEANING
 
 # The table of the specification: (uniform, actual) at H = 1e4 and 1e6, as many digits as it prints.
 TABLE = {
@@ -37,6 +37,12 @@ def test_the_reference_table_is_reproduced_to_its_digits(sheets):
 def test_the_filter_certificate_is_the_default_and_both_are_reported():
     column = constants(ten_models(), horizon=1e4, C_w=100.0)["corrected, uniform"]
     assert f"{column['kappa_2']:.2f}, {column['gamma_2']:.3f}" == "1.55, 0.499"
+
+
+def test_a_smaller_probability_of_failure_has_larger_constants(sheets):
+    column = constants(ten_models(), horizon=1e4, delta=1e-8, C_w=100.0, certificate="predictor")
+    names = ("Xbar_1", "D", "beta")
+    assert all(column["corrected, uniform"][name] > sheets[0]["corrected, uniform"][name] for name in names)
 
 
 def test_every_row_is_explained_and_columns_have_no_others(sheets):
