@@ -80,6 +80,20 @@ def test_every_module_has_its_test_module():
     assert not offenders(is_untested)
 
 
+def test_the_architecture_lists_every_module():
+    page = (ROOT / "docs" / "architecture.md").read_text()
+
+    def is_missing(path, _):
+        name = ".".join(path.relative_to(ROOT / "src" / "lqgap").with_suffix("").parts)
+        return (
+            not name.startswith("cli.")
+            and path.stem not in {"__init__", "__main__", "version"}
+            and f"`{name}`" not in page
+        )
+
+    assert not offenders(is_missing)
+
+
 def test_no_folder_or_module_is_a_drawer():
     drawers = {"utils", "util", "helpers", "common", "misc", "tools"}
     assert not offenders(lambda path, _: drawers & {path.stem, *path.relative_to(ROOT).parts})
