@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Small matrices: more BLAS threads only get into each other's way.
 export OMP_NUM_THREADS := 1
 
-.PHONY: setup browser demo test test-all lint format check bench docs pins clean
+.PHONY: setup browser demo test test-all test-kernels lint format check bench docs pins clean
 
 setup: $(READY)
 
@@ -29,6 +29,18 @@ test: $(READY)
 
 test-all: $(READY)
 	$(BIN)/pytest
+
+# Every processor rounds in its own way: OpenBLAS (under NumPy, SciPy and JAX's LAPACK) and XLA each choose kernels for
+# it. What depends on rounding most, on an old, a common and a new processor; in these wheels Zen has Haswell's kernels.
+KERNELS := Prescott-SSE4_2 Haswell-AVX2 $(if $(shell grep -s -m 1 avx512vl /proc/cpuinfo),SkylakeX-AVX512)
+NUMERICAL := tests/linalg $(addprefix tests/systems/test_,continuous.py finite_horizon.py value.py) \
+	tests/evaluation/test_exact.py
+
+test-kernels: $(KERNELS:%=test-on-%)
+
+test-on-%: $(READY)
+	OPENBLAS_CORETYPE=$(word 1,$(subst -, ,$*)) XLA_FLAGS=--xla_cpu_max_isa=$(word 2,$(subst -, ,$*)) \
+	$(BIN)/pytest -m "not slow" $(NUMERICAL)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
