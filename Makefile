@@ -13,8 +13,8 @@ export PYTHONDONTWRITEBYTECODE :=
 STUDY :=
 OUTPUT := demo
 
-.PHONY: help setup ci-browser demo test test-all test-lowest test-readme test-wheel coverage lint format check \
-	bench docs pins clean
+.PHONY: help setup ci-browser demo test test-all test-kernels test-lowest test-readme test-wheel coverage lint format \
+	check bench docs pins clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
@@ -65,6 +65,18 @@ test-lowest: ## the numerical core with the lowest versions of all dependencies
 
 coverage: $(READY) ## lines that `make test` runs
 	$(BIN)/pytest -m "not slow" --cov=lqgap --cov-report=term
+
+# Every processor rounds in its own way: OpenBLAS (under NumPy, SciPy and JAX's LAPACK) and XLA each choose kernels for
+# it. What depends on rounding most, on an old, a common and a new processor.
+KERNELS := Prescott-SSE4_2 Haswell-AVX2 Zen-AVX2 $(if $(shell grep -s -m 1 avx512vl /proc/cpuinfo),SkylakeX-AVX512)
+NUMERICAL := tests/linalg $(addprefix tests/systems/test_,continuous.py finite_horizon.py value.py) \
+	tests/evaluation/test_exact.py
+
+test-kernels: $(KERNELS:%=test-on-%) ## the numerical core, rounded as other processors round
+
+test-on-%: $(READY)
+	OPENBLAS_CORETYPE=$(word 1,$(subst -, ,$*)) XLA_FLAGS=--xla_cpu_max_isa=$(word 2,$(subst -, ,$*)) \
+	$(BIN)/pytest -m "not slow" $(NUMERICAL)
 
 lint: $(READY) ## format, style, types, layers, layout
 	$(BIN)/ruff format --check .
