@@ -48,6 +48,12 @@ def test_a_file_that_was_cut_is_damaged(tmp_path, keep):
         read_arrays(path, kind="test")
 
 
+def test_a_remedy_is_part_of_the_error(tmp_path):
+    (tmp_path / "file").write_bytes(b"damaged")
+    with pytest.raises(lg.CorruptFileError, match=r"; remove it$"):
+        read_arrays(tmp_path / "file", kind="test", remedy="remove it")
+
+
 def test_another_kind_of_file_is_refused(tmp_path):
     path = tmp_path / "arrays.safetensors"
     write_arrays(path, ARRAYS, kind="policy", text="")

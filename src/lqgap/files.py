@@ -12,6 +12,7 @@ from typing import Any
 from lqgap.errors import InvalidArgumentError, StorageError
 
 MAX_SIZE = 2**30  # bytes that are read at most
+PIECE = 2**20  # bytes that are read at a time
 FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of a disk, not of the user
 
 
@@ -24,13 +25,15 @@ def read_bytes(path: str | os.PathLike[str], *, limit: int = MAX_SIZE) -> bytes:
             raise InvalidArgumentError(f"{path} cannot be read: it is a folder")
         if not stat.S_ISREG(about.st_mode):
             raise InvalidArgumentError(f"{path} cannot be read: it is a device or a pipe, not a file")
+        content = bytearray()
         with path.open("rb") as file:
-            content = b"" if about.st_size > limit else file.read(limit + 1)
+            while about.st_size <= limit >= len(content) and (piece := file.read(PIECE)):
+                content += piece
     except OSError as error:
         raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}") from None
     if max(about.st_size, len(content)) > limit:
         raise InvalidArgumentError(f"{path} is larger than {limit / 2**20:g} MB, and is not read")
-    return content
+    return bytes(content)
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:

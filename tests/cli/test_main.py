@@ -40,6 +40,34 @@ def test_interruption_exits_with_130(monkeypatch):
     assert stopped.value.code == 130
 
 
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (MemoryError(), "error: there is not enough memory\n"),
+        (OSError(28, "No space left", "file"), "error: [Errno 28] No space left: 'file'\n"),
+        (lqgap.StorageError("full"), "error: full\n"),
+        (lqgap.LqgapError("a\x1b]0;evil\x07\nb"), "error: a ]0;evil  b\n"),
+    ],
+)
+def test_an_error_is_one_line_that_steers_no_terminal(monkeypatch, capsys, error, says):
+    def fail():
+        raise error
+
+    monkeypatch.setattr(main, "app", fail)
+    with pytest.raises(SystemExit) as stopped:
+        main.main()
+    assert stopped.value.code == 1
+    assert capsys.readouterr().err == says
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+@pytest.mark.parametrize("command", ["transfer", "train", "sweep"])
+def test_an_empty_output_is_a_usage_error(command):
+    result = CliRunner().invoke(main.app, [command, "-o", ""])
+    assert result.exit_code == 2
+    assert "it is empty" in result.output
+
+
 def test_it_runs_as_a_module():
     finished = subprocess.run(
         [sys.executable, "-m", "lqgap", "--version"], capture_output=True, text=True, check=True

@@ -1,8 +1,9 @@
+import json
 import os
 
 import pytest
 
-from lqgap.cli.session import Progress, open_study, prepare_jax
+from lqgap.cli.session import Progress, open_study, prepare_jax, print_rows, printable, shown
 from lqgap.errors import InvalidStudyError
 
 
@@ -42,3 +43,20 @@ def test_progress_is_on_standard_error_and_only_if_wanted(capsys, options, shown
     out, err = capsys.readouterr()
     assert out == ""
     assert ("done audit 1.2 s" in err) == shown
+    progress.notice("look here")
+    assert (capsys.readouterr().err == "note: look here\n") != options["quiet"]
+
+
+def test_a_text_steers_no_terminal():
+    assert printable("gr\u00fcn \x1b[31m\x07\n\u202etxt") == "gr\u00fcn  [31m   txt"
+    assert shown("[red]\x1b") == "\\[red] "
+
+
+def test_rows_are_a_table_or_json(capsys):
+    rows = [{"plant": "[b]real\x1b 1", "gap": float("inf")}]
+    print_rows(rows, "[i]title", as_json=False)
+    out = capsys.readouterr().out
+    assert "[i]title" in out
+    assert "[b]real  1" in out
+    print_rows(rows, "", as_json=True)
+    assert json.loads(capsys.readouterr().out) == [{"plant": "[b]real\x1b 1", "gap": "inf"}]

@@ -26,11 +26,13 @@ def test_a_sweep_prints_a_row_for_every_study(tmp_path, capsys):
     path.write_text(TINY)
     where = Where(processes=1, scheduler=None, dask_local=False)
     over = ["seed=0,1", "plant.family=unknown_sign,[no]"]
-    run_sweep(path, tmp_path / "out", over=over, where=where, as_json=True, **OPTIONS)
+    with pytest.raises(lg.NotConvergedError, match="2 of 4 studies failed"):
+        run_sweep(path, tmp_path / "out", over=over, where=where, as_json=True, **OPTIONS)
     rows = json.loads(capsys.readouterr().out)
     assert [row["varied"]["seed"] for row in rows] == [0, 0, 1, 1]
     assert rows[0]["methods"]["oracle"]["worst_real"]["mean"] == 0
-    run_sweep(path, tmp_path / "out", over=over, where=where, as_json=False, **OPTIONS)
+    with pytest.raises(lg.NotConvergedError):
+        run_sweep(path, tmp_path / "out", over=over, where=where, as_json=False, **OPTIONS)
     out = capsys.readouterr().out
     assert "Gaps of the sweep" in out
     assert "failed" in out

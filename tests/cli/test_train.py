@@ -16,3 +16,9 @@ def test_the_policy_of_a_method_is_saved(study, tmp_path):
 def test_a_method_that_is_not_there_is_named(study, tmp_path):
     with pytest.raises(lg.InvalidArgumentError, match="no method 'magic', only bank, robust"):
         run_train(study, tmp_path / "p", method="magic", **OPTIONS)
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(study, tmp_path):
+    for place in (tmp_path, study / "policy"):
+        with pytest.raises(lg.InvalidArgumentError, match=r"is a folder|cannot be written"):
+            run_train(study, place, method="bank", **OPTIONS)

@@ -77,7 +77,8 @@ def test_a_sweep_that_makes_no_sense_is_refused_before_it_begins(tiny, over, say
 @pytest.mark.slow
 def test_a_row_has_the_gaps_of_every_method(tiny):
     study, _ = tiny
-    rows = measure(Task(study.model_dump(exclude_none=True), ".", "tiny.toml", trust=False))
+    rows, files = measure(Task(study.model_dump(exclude_none=True), ".", "tiny.toml", False, "nowhere"))
+    assert files == {}
     assert list(rows) == ["nominal", "bank", "vtr", "oracle"]
     assert rows["oracle"]["worst_real"]["mean"] == 0
     nominal = {name: row["mean"] for name, row in rows["nominal"].items() if isinstance(row, dict)}
@@ -91,12 +92,12 @@ def test_processes_and_a_cluster_find_the_same_and_failures_stay_rows(tiny, tmp_
     from distributed import Client, LocalCluster  # noqa: PLC0415
 
     over = {"seed": [0, 1], "plant.family": ["unknown_sign", "no_such_family"]}
-    local = sweep(*tiny, tmp_path / "local", over=over, processes=2)
+    local = sweep(*tiny, tmp_path / "local", over=over, workers=2)
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        remote = sweep(*tiny, tmp_path / "remote", over=over, client=client)
+        remote = sweep(*tiny, tmp_path / "remote", over=over, workers=client)
     assert local == remote
     assert [row.error is None for row in local] == [True, False, True, False]
     assert "there is no family 'no_such_family'" in local[1].error
@@ -104,7 +105,7 @@ def test_processes_and_a_cluster_find_the_same_and_failures_stay_rows(tiny, tmp_
     # A second sweep computes what failed, and nothing else.
     counted = []
     again = sweep(
-        *tiny, tmp_path / "local", over=over, processes=2, progress=lambda done, total: counted.append(done)
+        *tiny, tmp_path / "local", over=over, workers=2, progress=lambda done, total: counted.append(done)
     )
     assert again == local
     assert counted == [3, 4]
@@ -130,7 +131,7 @@ def test_a_worker_of_a_cluster_that_is_killed_costs_only_its_unit(tmp_path):
                 killed.append(victim)
 
         with distributed.Client(cluster) as client:
-            harsh = sweep(study, source, tmp_path / "harsh", over=over, client=client, progress=kill)
+            harsh = sweep(study, source, tmp_path / "harsh", over=over, workers=client, progress=kill)
     assert len(set(killed)) == 3
     assert harsh == calm
     assert all(row.error is None for row in harsh)

@@ -27,7 +27,7 @@ def test_members_without_an_optimum_are_removed_and_unstable_ones_are_kept(tmp_p
     assert found.audit.num_kept == 1
     assert "removed 1 of 2 members" in found.audit.actions[0]
     assert "push = 0" in found.audit.actions[0]
-    assert "kept 1 members that are not stable" in found.audit.actions[1]
+    assert "kept 1 members that are open-loop unstable" in found.audit.actions[1]
     assert len(units.Workspace(plants, found.kept, tmp_path).members) == 1
 
 

@@ -1,3 +1,6 @@
+import os
+import tracemalloc
+
 import equinox as eqx
 import numpy as np
 import pytest
@@ -149,15 +152,32 @@ def test_what_is_no_mat_file_is_refused(path):
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch):
     save_mat(path, PLANT, sampling_time=0.3)
 
-    def fail(file, *_, **__):
-        file.write(b"half a")
+    def fail(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(scipy.io, "savemat", fail)
-    with pytest.raises(lqgap.InvalidArgumentError, match="cannot be written: No space left"):
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(lqgap.StorageError, match="cannot be written: No space left"):
         save_mat(path, PLANT, sampling_time=0.5)
     assert load_mat(path)[1] == 0.3
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_a_small_file_that_fills_the_memory_is_refused(path):
+    bomb = {**variables(), "unused": np.zeros((1 << 15, 1 << 11))}  # half a gigabyte
+    scipy.io.savemat(path, bomb, do_compression=True)
+    assert path.stat().st_size < 1 << 20
+    del bomb
+    tracemalloc.start()
+    with pytest.raises(lqgap.InvalidArgumentError, match=r"plant\.mat holds more than 256 MB"):
+        load_mat(path)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 25
+    tracemalloc.stop()
+
+
+def test_a_sparse_matrix_too_large_to_be_filled_is_refused(path):
+    scipy.io.savemat(path, variables(A=scipy.sparse.eye(40_000, format="csc")), do_compression=True)
+    with pytest.raises(lqgap.InvalidSystemError, match=r"A is sparse of shape \(40000, 40000\)"):
+        load_mat(path)
 
 
 def test_only_plants_are_written(path):

@@ -49,6 +49,16 @@ def test_the_input_really_applied_is_fed_back():
     np.testing.assert_array_equal(limited.u_last, inputs[-1])
 
 
+def test_an_applied_input_that_the_step_does_not_survive_is_forgotten():
+    controller, calm = (lg.Controller(StationaryLQG(PLANT)) for _ in range(2))
+    for each in (controller, calm):
+        each(np.ones(2))
+    with pytest.raises(lg.NotConvergedError, match="not finite"):
+        controller(np.full(2, -1.7e308), applied=np.full(PLANT.num_inputs, 1.7e308))
+    np.testing.assert_array_equal(controller(np.ones(2)), calm(np.ones(2)))
+    np.testing.assert_array_equal(controller.u_last, calm.u_last)
+
+
 def test_a_lost_sample_is_predicted_over():
     controller = lg.Controller(StationaryLQG(PLANT), nan_is_lost=True)
     controller(np.ones(2))

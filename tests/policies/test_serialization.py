@@ -102,3 +102,27 @@ def test_a_forged_header_is_a_damaged_file(tmp_path, change):
     with pytest.raises(lg.CorruptFileError, match=r"policy\.safetensors"):
         lg.load_policy(path)
     assert path.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "node"),
+    [
+        ("ModelBank", "mode", {"value": "anything"}),
+        ("ModelBank", "last_step", {"value": "evil"}),
+        ("ModelBank", "last_step", {"value": -5}),
+        ("ModelBank", "last_step", {"value": 10**12}),
+        ("Committed", "steps", {"value": -1}),
+        ("Committed", "steps", {"value": True}),
+        ("RandomProbe", "steps", {"value": 10**12}),
+        ("Zero", "sizes", {"tuple": [{"value": 3 * 10**9}, {"value": 1}]}),
+        ("Zero", "sizes", {"tuple": [{"value": "1"}, {"value": 1}]}),
+    ],
+)
+def test_forged_numbers_are_refused_and_fill_no_memory(tmp_path, name, field, node):
+    path = tmp_path / "policy.safetensors"
+    policy = next(policy for policy in POLICIES.values() if type(policy).__name__ == name)
+    lg.save_policy(path, policy)
+    lg.load_policy(path)
+    forge(path, lambda header, arrays: header["policy"]["fields"].update({field: node}))
+    with pytest.raises(lg.CorruptFileError, match=f"{name} has {field} = "):
+        lg.load_policy(path)

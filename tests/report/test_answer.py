@@ -13,8 +13,8 @@ def sentence(record):
 
 def test_the_answer_names_the_controller_its_gap_and_what_is_possible():
     assert sentence(example_record()) == (
-        "Put Robust training on the plant: in the worst case found it costs 21.0 ± 0.3 more over 200 steps than a "
-        "controller that knows the plant exactly, and no controller whatever can promise less than 9.40."
+        "Use Robust training. In the worst case found, it costs 21.0 ± 0.3 more over 200 steps than a "
+        "controller that knows the plant exactly, and no controller can guarantee less than 9.40."
     )
 
 
@@ -23,7 +23,7 @@ def test_a_real_plant_worse_than_all_that_was_searched_is_the_worst_case():
     worst = Estimate(mean=99.0, stderr=1.0)
     methods = [gaps.model_copy(update={"real_worst": worst}) for gaps in record.gaps.methods]
     record = record.model_copy(update={"gaps": record.gaps.model_copy(update={"methods": methods})})
-    assert "on the worst real plant it costs 99 ± 2 more" in sentence(record)
+    assert "On the worst real plant, it costs 99 ± 2 more" in sentence(record)
 
 
 def test_without_a_bound_nothing_is_said_of_other_controllers():

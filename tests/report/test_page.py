@@ -3,10 +3,13 @@ import json
 import re
 from itertools import pairwise
 
+import pydantic
 import pytest
+from damaged_records import damaged_records
 from example_record import EVIL, example_record, hostile_record
 
-from lqgap.report.page import FOLDER, describe_panel, figures_by_section, render, series_of
+from lqgap.experiments.record import Record
+from lqgap.report.page import FOLDER, describe_panel, figures_by_section, render, series_of, write
 
 OPTIONAL = ("audit", "gaps", "horizons", "heat_map", "bracket", "trajectories", "adaptations", "bounds")
 
@@ -49,8 +52,8 @@ def test_a_page_says_what_the_record_holds():
         "jax 0.10.2",
         "3.10·10¹⁷",
         "vacuous",
-        "cost of doing nothing",
-        "two members take time to be told apart",
+        "cost of zero input",
+        "two members that take time to tell apart",
         "warm-up ends",
         "policies/robust.safetensors",
         'family = "mass_spring_damper"',
@@ -156,3 +159,12 @@ def test_a_page_is_the_same_each_time_and_not_large():
 def test_the_bundle_is_the_one_that_it_says_with_its_licence():
     assert "plotly.js (basic - minified) v4.1.1" in (FOLDER / "plotly-basic.min.js").read_text()[:100]
     assert "MIT License" in (FOLDER / "plotly-LICENSE").read_text()
+
+
+def test_a_page_follows_no_link_and_is_written_whole(tmp_path):
+    (tmp_path / "elsewhere").write_text("untouched")
+    (tmp_path / "report.html").symlink_to(tmp_path / "elsewhere")
+    assert write(example_record(num_plants=3, horizon=5), tmp_path) == [tmp_path / "report.html"]
+    assert (tmp_path / "elsewhere").read_text() == "untouched"
+    assert not (tmp_path / "report.html").is_symlink()
+    assert len(list(tmp_path.iterdir())) == 2

@@ -40,7 +40,7 @@ def test_several_inputs_are_numbered():
 def test_a_plant_outside_of_the_family_is_called_so():
     record = example_record()
     runs = [run.model_copy(update={"plant": "worn spring"}) for run in record.trajectories]
-    assert "outside of the family" in trajectory_figures(record, runs)[0].caption
+    assert "outside the family" in trajectory_figures(record, runs)[0].caption
     assert describe_plant(record.real[-1]) == "worn spring"
 
 

@@ -34,15 +34,19 @@ app = typer.Typer(
 )
 
 Study = Annotated[
-    Path | None, typer.Argument(help="A study (`lqgap init` writes one); the built-in one if left out.")
+    Path | None, typer.Argument(help="A study file, as `lqgap init` writes (default: the built-in study).")
 ]
-Policy = Annotated[Path, typer.Argument(help="A policy file, as `transfer` and `train` write.")]
+Policy = Annotated[Path, typer.Argument(help="A policy file written by `transfer` or `train`.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Seed = Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="In place of the study's seed.")]
-Trust = Annotated[bool, typer.Option("--trust", help="Let the study name a Python function, and run it.")]
-Figures = Annotated[bool, typer.Option("--figures", help="Write PNG and SVG of every figure, too.")]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Progress even if nobody watches.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="No progress at all.")]
+Seed = Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Use this seed instead of the study's.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Allow the study to import and run the Python function it names.")
+]
+Figures = Annotated[bool, typer.Option("--figures", help="Also write every figure as PNG and SVG.")]
+Verbose = Annotated[
+    bool, typer.Option("-v", "--verbose", help="Show progress even when stderr is not a terminal.")
+]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show neither progress nor notes.")]
 
 
 def read_output(text: str) -> Path:
@@ -94,7 +98,7 @@ def report(
     folder: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
     figures: Figures = False,
 ) -> None:
-    """Write the HTML page of a run again from its record."""
+    """Write the HTML page of a finished run again, from its record."""
     from lqgap.cli.report import run_report
 
     run_report(folder, figures=figures)
@@ -126,7 +130,7 @@ def init(
 
 @app.command()
 def check(study: Study = None, trust: Trust = False, as_json: Json = False) -> None:
-    """Audit the family of a study: which assumptions hold, and what repairs those that fail."""
+    """Audit the simulators of a study: which assumptions hold, and how to fix those that fail."""
     from lqgap.cli.check import run_check
 
     run_check(study, trust=trust, as_json=as_json)
@@ -148,7 +152,7 @@ def transfer(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train on the family, judge on unseen plants, bracket the best possible: the main job."""
+    """Train on simulators, evaluate on unseen plants, bracket the best possible gap: the main command."""
     from lqgap.cli.session import Progress
     from lqgap.cli.transfer import run_transfer
 
@@ -159,14 +163,14 @@ def transfer(
 @app.command()
 def train(
     study: Study = None,
-    method: Annotated[str, typer.Option(help="The method of the study.")] = "robust",
+    method: Annotated[str, typer.Option(help="Which method of the study.")] = "robust",
     output: Annotated[
         Path, typer.Option("-o", "--output", parser=read_output, help="The policy file to write.")
     ] = Path("policy.safetensors"),
     seed: Seed = None,
     trust: Trust = False,
 ) -> None:
-    """Make the policy of one method of a study, and save it."""
+    """Make the policy of one method of a study and save it."""
     from lqgap.cli.train import run_train
 
     run_train(study, output, method=method, seed=seed, trust=trust)
@@ -196,13 +200,14 @@ def certify(
 def adapt(
     study: Study = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, max=10_000_000, help="How many; the study's horizon if left out.")
+        int | None,
+        typer.Option(min=1, max=10_000_000, help="Number of steps (default: the study's horizon)."),
     ] = None,
     seed: Seed = None,
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:
-    """Let LQG-VTR learn on the first real plant of a study, and tell what it did."""
+    """Run LQG-VTR on the first real plant of a study and report what it did."""
     from lqgap.cli.adapt import run_adapt
 
     run_adapt(study, seed=seed, steps=steps, trust=trust, as_json=as_json)
@@ -212,7 +217,8 @@ def adapt(
 def sweep(  # noqa: PLR0913, PLR0917
     study: Study = None,
     over: Annotated[
-        list[str] | None, typer.Option(help="A key and its values: horizon=50,100 (again for more keys).")
+        list[str] | None,
+        typer.Option(help="A key and its values, such as horizon=50,100 (repeat for more keys)."),
     ] = None,
     output: Annotated[
         Path,
@@ -223,8 +229,8 @@ def sweep(  # noqa: PLR0913, PLR0917
             help="The folder of the sweep; one that was stopped goes on.",
         ),
     ] = Path("lqgap-sweep"),
-    processes: Annotated[int, typer.Option(min=1, max=1024, help="Processes of this machine.")] = 2,
-    scheduler: Annotated[str | None, typer.Option(help="The address of a Dask scheduler.")] = None,
+    processes: Annotated[int, typer.Option(min=1, max=1024, help="Number of processes on this machine.")] = 2,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
     dask_local: Annotated[
         bool, typer.Option("--dask-local", help="Use a Dask cluster on this machine.")
     ] = False,

@@ -74,7 +74,7 @@ def shown(text: str) -> str:
 
 
 class Progress:
-    """A line on standard error for every unit of work; nothing if nobody watches, unless it is asked for."""
+    """A line on standard error for every unit of work; by default only in a terminal."""
 
     def __init__(self, *, verbose: bool, quiet: bool):
         self.console = Console(stderr=True)
@@ -87,11 +87,11 @@ class Progress:
             self.say(f"[green]done[/] {shown(name)} [dim]{seconds:.1f} s[/]")
 
     def say(self, text: str) -> None:
-        """A line, if somebody watches."""
+        """A line, if progress is shown."""
         if self.is_shown:
             self.console.print(text, highlight=False)
 
     def notice(self, text: str) -> None:
-        """What a user should know, even if nobody watches progress."""
+        """Something that a user should know, whether progress is shown or not."""
         if not self.is_quiet:
             print(f"note: {printable(text)}", file=sys.stderr)

@@ -12,15 +12,21 @@ from rich.table import Table
 
 from lqgap.cli.session import Progress, open_study, prepare_jax, shown
 from lqgap.errors import InvalidArgumentError, NotConvergedError
+from lqgap.experiments.record import Estimate
 from lqgap.experiments.sweep import Row, read_over, sweep
 from lqgap.report.numbers import show_estimate
 
-COLUMNS = ("worst_box", "worst_class", "worst_real", "mean_real")
+COLUMNS = {
+    "worst_box": "worst, ranges",
+    "worst_class": "worst, class",
+    "worst_real": "worst, real",
+    "mean_real": "mean, real",
+}
 
 
 @dataclass(frozen=True)
 class Where:
-    """Who computes: processes of this machine, a Dask cluster made of them, or the cluster of a scheduler."""
+    """Where to compute: processes of this machine, a Dask cluster of them, or that of a scheduler."""
 
     processes: int
     scheduler: str | None
@@ -98,12 +104,16 @@ def _table(rows: Sequence[Row]) -> Table:
     for key in rows[0].varied:
         table.add_column(shown(key))
     table.add_column("method")
-    for column in COLUMNS:
-        table.add_column(column.replace("_", ", "), justify="right")
+    for heading in COLUMNS.values():
+        table.add_column(heading, justify="right")
     for row in rows:
         varied = [shown(str(value)) for value in row.varied.values()]
         if row.error is not None:
             table.add_row(*varied, f"[red]failed[/] {shown(row.error)}")
         for name, gaps in row.methods.items():
-            table.add_row(*varied, shown(name), *(show_estimate(getattr(gaps, column)) for column in COLUMNS))
+            table.add_row(*varied, shown(name), *(_cell(getattr(gaps, column)) for column in COLUMNS))
     return table
+
+
+def _cell(estimate: Estimate | None) -> str:
+    return "-" if estimate is None else show_estimate(estimate)

@@ -51,7 +51,7 @@ def print_record(record: Record, folder: Path) -> None:
 def _gap_table(record: Record) -> Table:
     table = Table(title=shown(f"Gap by method: {record.title}"), title_justify="left")
     table.add_column("method")
-    for column in ("worst, box", "worst, class", "worst, real", "mean, real"):
+    for column in ("worst, ranges", "worst, class", "worst, real", "mean, real"):
         table.add_column(column, justify="right")
     for gaps in record.gaps.methods if record.gaps else ():
         is_best = gaps.method == record.recommended

@@ -134,8 +134,8 @@ def _from_python(target: str, source: Source, *, trust: bool) -> Family:
     if not trust:
         raise source.error(
             ("plant", "python"),
-            f"{target} is not imported: it would run code of this study with your rights; read it, then say "
-            f"--trust",
+            f"{target} is not imported, because that runs code of the study with your rights: read it, then "
+            f"add --trust",
         )
     module, _, name = target.partition(":")
     try:

@@ -1,7 +1,7 @@
 """The plants of a study: the class that policies are made from, the real plants, and a map of the box.
 
 Real plants are drawn by the seed of the study, given by their parameters, or given by matrices. Plants of
-several sizes are padded with states that nothing reaches and nobody sees, which change no law.
+several sizes are padded with states that are neither reachable nor observable, which change no law.
 """
 
 import functools
@@ -28,12 +28,12 @@ from lqgap.systems.lqg import MATRICES
 from lqgap.training.checkpoint import fingerprint
 
 MAX_MEMBERS = 400  # of the class: banks run a filter for each
-NUM_SAMPLED = 64  # plants of the box beside the map, if it has more than two parameters
+NUM_SAMPLED = 64  # plants of the box in addition to the map, if it has more than two parameters
 
 
 @dataclass(frozen=True)
 class RealPlants:
-    """The plants that methods are judged on."""
+    """The plants that methods are evaluated on."""
 
     systems: LQG
     names: tuple[str, ...]
@@ -169,7 +169,7 @@ def pad(plants: list[LQG]) -> LQG:
 
 
 def pad_to(plant: LQG, states: int) -> LQG:
-    """The plant, or a batch of them, with further states that are zero for ever."""
+    """The plant, or a batch of them, with further states that stay zero."""
     more = states - plant.num_states
     if more == 0:
         return plant

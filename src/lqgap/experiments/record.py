@@ -112,7 +112,7 @@ class MethodGaps(Part):
     grid_mean: Estimate | None
     box_worst: Estimate | None  # the largest found by a search over the ranges
     box_worst_at: dict[str, Number] | None
-    real: list[Estimate]  # of every real plant, in their order; all methods meet the same noise
+    real: list[Estimate]  # of every real plant, in their order; all methods are evaluated on the same noise
     real_worst: Estimate
     real_mean: Estimate  # its error takes into account that plants share noise
 
@@ -243,7 +243,7 @@ class BoundRow(Part):
 
 
 class BoundsSheet(Part):
-    """Bounds of the theory; a vacuous one is no smaller than what doing nothing costs."""
+    """Bounds of the theory; a vacuous one is no smaller than the cost of zero input."""
 
     title: str
     horizon: int

@@ -1,7 +1,7 @@
-"""A study: all that determines a run, as tables that a TOML file has (see `reading`).
+"""A study: all that determines a run, as tables that a TOML file has (see `parsing`).
 
 Nothing is converted or guessed: unknown keys, wrong types, NaN and infinity are refused. `example.toml`
-beside this module shows every key, and is the default study.
+next to this module shows every key, and is the default study.
 """
 
 import math
@@ -198,7 +198,7 @@ class OutsidePlant(Table):
 
 
 class Real(Table):
-    """The plants that methods are judged on."""
+    """The plants that methods are evaluated on."""
 
     count: int = Field(default=20, ge=0, le=10_000)
     plants: list[dict[str, float]] = []
@@ -212,7 +212,7 @@ class Real(Table):
 
 
 class Evaluation(Table):
-    """How closely is looked."""
+    """How precisely methods are evaluated."""
 
     rollouts: int = Field(default=256, ge=2, le=1_000_000)
     horizons: list[Annotated[int, Field(ge=1, le=100_000)]] = [25, 50, 100, 200]

@@ -59,10 +59,10 @@ BOUND_TOLERANCE = 1e-4  # relative, of the search over priors, each of which giv
 MAX_CORNERS = 4  # members that the lower bound is computed for
 DELTA = 0.05  # with which the upper end of the bracket may fail
 OUTSIDE = (
-    "{name} is outside of the family: no simulator is like it (realizability fails), and what is said of the "
-    "worst over the box does not hold for it"
+    "{name} is outside the family: no simulator matches it (realizability fails), and the worst gap over the "
+    "ranges does not cover it"
 )
-FROM_CLASS = "the real plants are drawn from the class itself: no method meets a plant it has not seen"
+FROM_CLASS = "the real plants are drawn from the class itself: every method has seen all of them"
 
 
 class Workspace:
@@ -112,10 +112,10 @@ def audit(plants: Plants) -> AuditedClass:
     actions = []
     if removed := len(members) - len(kept):
         first = members.describe(int(np.argmin(has_optimum)))
-        actions.append(f"removed {removed} of {len(members)} members, which have no optimum, such as {first}")
+        actions.append(f"removed {removed} of {len(members)} members without an optimum, such as {first}")
     unstable = int(np.sum(np.asarray(found.measures.spectral_radius)[kept] >= 1))
     if unstable:
-        actions.append(f"kept {unstable} members that are not stable by themselves: no bound of theory holds")
+        actions.append(f"kept {unstable} members that are open-loop unstable: no bound of the theory holds")
     contraction = found.contraction
     if contraction is not None and contraction.holds and not found.holds_as_printed:
         actions.append(

@@ -1,7 +1,7 @@
 """Work spread over processes; one that dies costs its own piece of work, which is tried again.
 
 Processes are spawned, not forked, because JAX does not survive a fork. Each takes one piece at a time through
-a pipe of its own, so that it is always known who worked on what. A process ends by itself when the one that
+a pipe of its own, so that it is always known which process works on what. A process ends by itself when the one that
 started it is gone.
 """
 
@@ -107,7 +107,7 @@ def _start(function: Callable[[Any], Any]) -> _Worker:
 
 
 def _serve(function: Callable[[Any], Any], pipe: Any, parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it decides when it ends
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started it decides when it ends
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     while True:
         try:

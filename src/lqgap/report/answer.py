@@ -34,16 +34,16 @@ def answer(record: Record) -> Answer:
     gaps = _recommended_gaps(record)
     if record.recommended is None or record.gaps is None or gaps is None:
         return Answer("No controller is recommended: the gaps are not measured yet.", "", "", _best(record))
-    worst, where = gaps.real_worst, "on the worst real plant"
+    worst, where = gaps.real_worst, "On the worst real plant"
     if gaps.box_worst is not None and gaps.box_worst.mean > worst.mean:
-        worst, where = gaps.box_worst, "in the worst case found"
+        worst, where = gaps.box_worst, "In the worst case found"
     horizon = record.gaps.horizon
     rest = (
-        f" on the plant: {where} it costs {show_estimate(worst)} more over {horizon} steps than a controller "
-        f"that knows the plant exactly{_limit(record.bracket, horizon)}."
+        f". {where}, it costs {show_estimate(worst)} more over {horizon} steps than a controller that knows "
+        f"the plant exactly{_limit(record.bracket, horizon)}."
     )
     facts = (*_measured(record, gaps), *_best(record))
-    return Answer("Put ", record.method(record.recommended).label, rest, facts)
+    return Answer("Use ", record.method(record.recommended).label, rest, facts)
 
 
 def _recommended_gaps(record: Record) -> MethodGaps | None:
@@ -55,7 +55,7 @@ def _limit(bracket: Bracket | None, horizon: int) -> str:
     if bracket is None or not bracket.lower > 0:
         return ""
     over = "" if bracket.horizon == horizon else f" over {bracket.horizon} steps"
-    return f", and no controller whatever can promise less than {show(bracket.lower)}{over}"
+    return f", and no controller can guarantee less than {show(bracket.lower)}{over}"
 
 
 def _measured(record: Record, gaps: MethodGaps) -> list[Fact]:

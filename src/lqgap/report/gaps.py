@@ -42,7 +42,7 @@ def gap_by_method(record: Record, gaps: Gaps) -> Figure:
     )
     undrawn = [_with_value(record, each) for each in gaps.methods if each not in rows]
     caption = (
-        "Further left is better. A short row is a controller that treats all plants alike; "
+        "Further left is better. A short row means similar gaps on all plants; "
         f"bars are ± {NUM_STDERR} standard errors of {gaps.num_rollouts} runs."
     )
     if undrawn:
@@ -81,8 +81,8 @@ def gap_by_plant(record: Record, gaps: Gaps) -> Figure:
     )
     label = record.method(first.method).label
     caption = (
-        f"Real plants from the easiest to the hardest for {label}; all methods meet the same noise. "
-        "Where lines cross, the better choice depends on the plant."
+        f"Real plants from the easiest to the hardest for {label}; all methods are evaluated on the same "
+        "noise. Where lines cross, the better choice depends on the plant."
     )
     caption += _beyond(record, means, end, "Above the figure are gaps")
     legend = tuple(Key(mark.label, mark.style) for mark in marks)
@@ -111,7 +111,7 @@ def gap_against_horizon(record: Record, series: Sequence[Series]) -> Figure:
         "a line that flattens has learnt its plant and pays once."
     )
     if any(each.kind == "lower bound" for each in series):
-        caption += " No controller whatever has a worst gap below the lower bound."
+        caption += " No controller has a worst gap below the lower bound."
     caption += _beyond(record, means, end, "Above the figure are gaps")
     legend = tuple(Key(mark.label, mark.style, is_line=True) for mark in marks)
     return Figure("gap-against-horizon", "Gap against the horizon", caption, (panel,), legend)

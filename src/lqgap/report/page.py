@@ -27,10 +27,10 @@ from lqgap.report.training import training_curves
 FOLDER = Path(__file__).parent
 PAGE, FIGURES = "report.html", "figures"
 WORDS = {  # for names in a record that only their authors understand
-    "bayes": "what the best policy against a prior pays if the member is revealed after a step or two",
-    "two-point": "two members take time to be told apart",
-    "input-only": "two members differ in what the input does, and in nothing else",
-    "nothing": "cost of doing nothing",
+    "bayes": "the cost of the best policy against a prior if the member is revealed after a step or two",
+    "two-point": "two members that take time to tell apart",
+    "input-only": "two members that differ in the effect of the input alone",
+    "nothing": "cost of zero input",
     "useful_from": "horizon from which the bound is useful",
 }
 

@@ -50,7 +50,7 @@ def _runs_on(record: Record, plant: Plant, runs: Sequence[Trajectory], index: in
         f"this plant. Inputs and outputs are those of {shown}."
     )
     if not plant.is_member:
-        caption += " This plant is outside of the family, so no guarantee covers it."
+        caption += " This plant is outside the family, so no guarantee covers it."
     legend = _keys(methods, styles)
     return Figure(f"trajectory-{index}", describe_plant(plant), caption, tuple(panels), legend)
 
@@ -95,8 +95,8 @@ def _adapting(record: Record, run: Adaptation, index: int) -> Figure:
         Panel("", STEP, models, (*switches, left)),
     )
     caption = (
-        "Regret is the cost above the optimal average of this plant. It should flatten once the models "
-        f"that remain act alike. Vertical lines: {len(run.switches)} changes of the model acted on."
+        "Regret is the cost above the optimal average of this plant. It should flatten once the remaining "
+        f"models lead to the same inputs. Vertical lines: {len(run.switches)} changes of the model acted on."
     )
     title = f"{method.label} on {describe_plant(plant)}"
     return Figure(f"adaptation-{index}", title, caption, panels, (Key(method.label, style, is_line=True),))
