@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lqgap.batches import join, take
+from lqgap.batches import batch_of_one, join, take
 
 
 @functools.cache
@@ -21,6 +21,17 @@ def test_rows_are_those_of_every_array(rows):
         assert taken[name].dtype == leaf.dtype
     traced = jax.jit(lambda batch: take(batch, np.asarray(rows)))(example())
     np.testing.assert_array_equal(traced["a"], taken["a"])
+
+
+def test_numpy_arrays_stay_such_and_keys_are_rows_too():
+    keys = jax.random.split(jax.random.key(0), 3)
+    rows, chosen = take((np.arange(3), keys), 1)
+    assert isinstance(rows, np.generic)
+    assert chosen == keys[1]
+    one = batch_of_one({"a": np.ones(2), "key": keys[0]})
+    assert one["a"].shape == (1, 2)
+    assert one["key"].shape == (1,)
+    assert jax.jit(batch_of_one)(jnp.ones(2)).shape == (1, 2)
 
 
 def test_batches_are_joined_in_order():

@@ -52,6 +52,13 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
             beside.unlink()
 
 
+def write_if_changed(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file unless it has this content already: where nothing can be written, that may be enough."""
+    path = Path(path)
+    if not path.is_file() or path.read_bytes() != content:
+        write_bytes(path, content)
+
+
 def require_folder(path: str | os.PathLike[str]) -> None:
     """Make a folder, if it is missing; raise unless files can be put there."""
     path = Path(path)

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.evaluation import gap_by_horizon, replan
-from lqgap.policies import Committed, ModelBank, RandomProbe, StationaryLQG, Zero
+from lqgap.evaluation import gap_by_horizon
+from lqgap.policies import FiniteHorizonLQG, ModelBank, StationaryLQG, Zero, explore_then_commit
 
 
 @functools.cache
@@ -25,12 +25,13 @@ def policies(horizon):
         "zero": Zero(num_inputs=1, num_outputs=1),
         "stationary": StationaryLQG(members()[0]),
         "bank": bank,
-        "probe": RandomProbe(2, Committed(bank, 2)),
+        "probe": explore_then_commit(bank, 2),
+        "finite horizon": FiniteHorizonLQG(members()[0], horizon),
     }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["zero", "stationary", "bank", "probe"])
+@pytest.mark.parametrize("name", ["zero", "stationary", "bank", "probe", "finite horizon"])
 def test_every_horizon_has_the_gap_that_it_has_alone(name):
     together = gap_by_horizon(
         policies(20)[name], members(), horizons=HORIZONS, key=jax.random.key(1), num_rollouts=2000
@@ -51,13 +52,6 @@ def test_linear_policies_have_the_exact_gap_at_every_horizon():
     for horizon, estimate in zip(HORIZONS, estimates, strict=True):
         exact = float(lg.exact_gap(policy, members()[1], horizon=horizon))
         assert abs(estimate.mean[1] - exact) < 5 * estimate.stderr[1]
-
-
-def test_a_bank_that_is_planned_anew_is_the_bank_of_that_horizon():
-    moved = replan(ModelBank(members().systems, horizon=20), sooner=8)
-    fresh = ModelBank(members().systems, horizon=12)
-    np.testing.assert_allclose(moved.K[:13], fresh.K, rtol=1e-12)
-    np.testing.assert_allclose(moved.L[:13], fresh.L, rtol=1e-12)
 
 
 @pytest.mark.usefixtures("as_users_run_it")

@@ -1,10 +1,13 @@
+import os
+import time
+
 import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import lqgap as lg
-from lqgap.experiments.parsing import content_hash, example_text, parse_study, read_study
+from lqgap.experiments.parsing import example_text, parse_study, read_study
 from lqgap.experiments.study import Study
 
 EXAMPLE = example_text()
@@ -107,22 +110,26 @@ def test_a_fuzzed_study_is_read_or_refused_in_one_line(tmp_path_factory, edits):
     assert "\n" not in message
 
 
-def test_what_a_study_names_is_part_of_what_determines_it(tmp_path):
-    def hash_of(plant):
-        return content_hash(*parse_study(f"[plant]\n{plant}\n", name="study.toml", folder=tmp_path))
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a." * 50_000 + "a = 1", "more than 50 parts"),
+        ("\n[" + "a ." * 50_000 + '"a"]', "line 2: .*more than 50 parts"),
+        ("".join(f"key_{index} = {index}\n" for index in range(30_000)), "more than 20000 keys"),
+        ("# padding\n" * 300_000, "larger than 2 MB"),
+    ],
+)
+def test_what_would_take_minutes_to_read_is_refused_at_once(tmp_path, text, says):
+    path = tmp_path / "study.toml"
+    path.write_text(text)
+    start = time.process_time()
+    with pytest.raises(lg.InvalidStudyError, match=says):
+        read_study(path)
+    assert time.process_time() - start < 5
 
-    assert hash_of('family = "mass_spring_damper"') == ""
-    for name, plant in {
-        "plant.mat": 'file = "plant.mat"',
-        "local_module.py": 'python = "local_module:make"',
-        "local_package/__init__.py": 'python = "local_package:make"',
-        "local_package/inner.py": 'python = "local_package.inner:make"',
-    }.items():
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text("raise RuntimeError('imported')")
-        before = hash_of(plant)
-        path.write_text("raise RuntimeError('imported again')")
-        assert "" != before != hash_of(plant)
-    assert hash_of('python = "json.decoder:make"') != hash_of('python = "json.encoder:make"') != ""
-    assert hash_of('python = "no_such_module:make"') == ""
+
+def test_devices_pipes_and_folders_are_no_studies(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, "/dev/zero"):
+        with pytest.raises(lg.InvalidStudyError, match="cannot be read: it is a"):
+            read_study(path)

@@ -28,8 +28,8 @@ def test_gaps_can_be_asked_for_alone_and_a_method_that_cannot_be_made_is_left_ou
     study, source = parse_study(
         TINY.replace('"unknown_sign"', '"unknown_sign"\npole = 1.2'), name="tiny.toml", folder=pathlib.Path()
     )
-    work = Work(study, source)
-    workspace, audited = run_audit(work, Plants(study, source, trust=False), tmp_path)
+    work = Work(Plants(study, source, trust=False))
+    workspace, audited = run_audit(work, tmp_path)
     assert audited.kept == [0, 1]
     assert len(judge_plants(work, workspace).real) == 2
     contenders = list(judge_methods(work, workspace))

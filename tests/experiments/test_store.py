@@ -1,22 +1,25 @@
+import os
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
 import lqgap as lg
+from lqgap.experiments import store
+from lqgap.experiments.provenance import checksum
 from lqgap.experiments.store import Finished, Store, Unit, key_of
 
-ABOUT = dict(versions={"lqgap": "0"}, precision="float64")
 UNIT = Unit("train robust", {"steps": 3, "range": [0.5, 4.0]}, seed=1)
 
 
 def test_a_result_comes_back_as_it_was(tmp_path):
-    store = Store(tmp_path / "deep" / "store.sqlite")
-    assert store.get(UNIT) is None
-    store.put(UNIT, Finished({"gap": [0.1, 1 / 3]}, None, 2.5), **ABOUT)
-    assert Store(store.path).get(UNIT) == Finished({"gap": [0.1, 1 / 3]}, None, 2.5)
-    (row,) = store.rows()
+    kept = Store(tmp_path / "deep" / "store.sqlite")
+    assert kept.get(UNIT) is None
+    kept.put(UNIT, Finished({"gap": [0.1, 1 / 3]}, None, 2.5))
+    assert Store(kept.path).get(UNIT) == Finished({"gap": [0.1, 1 / 3]}, None, 2.5)
+    (row,) = kept.rows()
     assert (row["name"], row["seed"], row["precision"]) == ("train robust", 1, "float64")
 
 
@@ -27,10 +30,76 @@ def test_a_result_comes_back_as_it_was(tmp_path):
         Unit(UNIT.name, {"steps": 4, "range": [0.5, 4.0]}, 1),
         Unit(UNIT.name, {"steps": 3, "range": [0.5, 4.1]}, 1),
         Unit(UNIT.name, UNIT.configuration, 2),
+        Unit(UNIT.name, UNIT.configuration, 1, {"helper.py": "123"}),
     ],
 )
 def test_whatever_may_change_a_result_changes_the_key(other):
     assert other.key != UNIT.key
+
+
+def test_other_code_has_other_keys_and_its_results_stay(tmp_path, monkeypatch):
+    path = tmp_path / "store.sqlite"
+    assert not Store(path).has_other_code()
+    Store(path).put(UNIT, Finished(1, None, 0.0))
+    assert not Store(path).has_other_code()
+    monkeypatch.setattr(store, "code_hash", lambda: "other")
+    assert Store(path).get(UNIT) is None
+    assert Store(path).has_other_code()
+    Store(path).put(UNIT, Finished(2, None, 0.0))
+    assert len(Store(path).rows()) == 2
+    monkeypatch.undo()
+    assert Store(path).get(UNIT) == Finished(1, None, 0.0)
+
+
+def test_a_result_is_found_while_its_files_are_the_same(tmp_path):
+    kept, helper = Store(tmp_path / "store.sqlite"), tmp_path / "helper.py"
+    assert kept.find(UNIT, tmp_path) == (None, None)
+    units = []
+    for text in ("one", "two"):
+        helper.write_text(text)
+        units.append(replace(UNIT, files={"helper.py": checksum(helper)}))
+        kept.put(units[-1], Finished(text, None, 0.0))
+        assert kept.find(UNIT, tmp_path) == (units[-1], None)
+    helper.write_text("three")
+    assert kept.find(UNIT, tmp_path) == (None, "helper.py")
+    kept.put(UNIT, Finished(None, "it failed", 0.0))
+    assert kept.find(UNIT, tmp_path) == (None, "helper.py")
+    helper.write_text("one")
+    assert kept.find(UNIT, tmp_path) == (units[0], None)
+    kept.put(units[0], Finished("again", None, 0.0))
+    assert kept.get(units[0]).result == "one"
+    assert kept.get(UNIT) is None  # the failure is forgotten
+    kept.put(units[0], Finished("again", None, 0.0), replace=True)
+    assert kept.get(units[0]).result == "again"
+
+
+def test_a_store_is_read_where_nothing_can_be_written(tmp_path, monkeypatch):
+    """Permissions do not stop every user, so the folder only says that it cannot be written."""
+    kept = Store(tmp_path / "a folder?" / "store.sqlite")
+    kept.put(UNIT, Finished(1, None, 0.0))
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    assert kept.get(UNIT) == Finished(1, None, 0.0)
+    with pytest.raises(lg.InvalidArgumentError, match=r"cannot be written: .*readonly"):
+        kept.put(UNIT, Finished(2, None, 0.0), replace=True)
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("database or disk is full", lg.StorageError),
+        ("disk I/O error", lg.StorageError),
+        ("database is locked", lg.InvalidArgumentError),
+        ("no such table: units", lg.CorruptFileError),
+    ],
+)
+def test_what_goes_wrong_is_called_by_its_name(tmp_path, monkeypatch, message, kind):
+    def fail(_):
+        raise sqlite3.OperationalError(message)
+
+    monkeypatch.setattr(store, "_connect", fail)
+    (tmp_path / "store.sqlite").touch()
+    with pytest.raises(kind, match=r"store\.sqlite"):
+        Store(tmp_path / "store.sqlite").get(UNIT)
 
 
 def test_the_order_of_keys_does_not_matter():
@@ -38,14 +107,14 @@ def test_the_order_of_keys_does_not_matter():
 
 
 def test_the_first_result_stays_and_takes_the_place_of_a_failure(tmp_path):
-    store = Store(tmp_path / "store.sqlite")
-    store.put(UNIT, Finished(None, "it failed", 1.0), **ABOUT)
-    assert store.get(UNIT) == Finished(None, "it failed", 1.0)
-    store.put(UNIT, Finished(1, None, 1.0), **ABOUT)
-    store.put(UNIT, Finished(2, None, 1.0), **ABOUT)
-    store.put(UNIT, Finished(None, "late failure", 1.0), **ABOUT)
-    assert store.get(UNIT) == Finished(1, None, 1.0)
-    assert len(store.rows()) == 1
+    kept = Store(tmp_path / "store.sqlite")
+    kept.put(UNIT, Finished(None, "it failed", 1.0))
+    assert kept.get(UNIT) == Finished(None, "it failed", 1.0)
+    kept.put(UNIT, Finished(1, None, 1.0))
+    kept.put(UNIT, Finished(2, None, 1.0))
+    kept.put(UNIT, Finished(None, "late failure", 1.0))
+    assert kept.get(UNIT) == Finished(1, None, 1.0)
+    assert len(kept.rows()) == 1
 
 
 WRITE_MANY = """
@@ -54,7 +123,7 @@ from lqgap.experiments.store import Finished, Store, Unit
 store = Store(sys.argv[1])
 for number in range(20):
     unit = Unit("work", {"number": number}, seed=0)
-    store.put(unit, Finished(number, None, 0.0), versions={}, precision="float64")
+    store.put(unit, Finished(number, None, 0.0))
 """
 
 
@@ -62,8 +131,8 @@ def test_several_processes_write_and_no_row_is_lost_or_doubled(tmp_path):
     path = tmp_path / "store.sqlite"
     writers = [subprocess.Popen([sys.executable, "-c", WRITE_MANY, str(path)]) for _ in range(3)]
     assert [writer.wait(timeout=100) for writer in writers] == [0, 0, 0]
-    store = Store(path)
-    assert sorted(row["result"] for row in store.rows()) == sorted(map(str, range(20)))
+    kept = Store(path)
+    assert sorted(row["result"] for row in kept.rows()) == sorted(map(str, range(20)))
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
@@ -74,15 +143,15 @@ def test_several_processes_write_and_no_row_is_lost_or_doubled(tmp_path):
 def test_what_is_no_store_is_refused_and_stays(tmp_path, content):
     path = tmp_path / "store.sqlite"
     path.write_bytes(content)
-    store = Store(path)
+    kept = Store(path)
     if content:
         with pytest.raises(lg.CorruptFileError, match=r"store\.sqlite"):
-            store.get(UNIT)
+            kept.get(UNIT)
         with pytest.raises(lg.CorruptFileError, match=r"store\.sqlite"):
-            store.put(UNIT, Finished(1, None, 0.0), **ABOUT)
+            kept.put(UNIT, Finished(1, None, 0.0))
         assert path.read_bytes() == content
     else:
-        assert store.get(UNIT) is None  # an empty file is an empty database
+        assert kept.get(UNIT) is None  # an empty file is an empty database
 
 
 def test_another_database_is_refused(tmp_path):
@@ -95,33 +164,33 @@ def test_another_database_is_refused(tmp_path):
 
 
 def test_a_result_that_was_changed_is_noticed(tmp_path):
-    store = Store(tmp_path / "store.sqlite")
-    store.put(UNIT, Finished(1.5, None, 0.0), **ABOUT)
-    connection = sqlite3.connect(store.path)
+    kept = Store(tmp_path / "store.sqlite")
+    kept.put(UNIT, Finished(1.5, None, 0.0))
+    connection = sqlite3.connect(kept.path)
     connection.execute("UPDATE units SET result = '2.5'")
     connection.commit()
     connection.close()
     with pytest.raises(lg.CorruptFileError, match="result of train robust"):
-        store.get(UNIT)
+        kept.get(UNIT)
 
 
 def test_damage_anywhere_is_an_error_or_harmless(tmp_path):
     """Every 37th byte is changed in turn: a result that comes back is the one that was put there."""
-    store = Store(tmp_path / "store.sqlite")
+    kept = Store(tmp_path / "store.sqlite")
     units = [Unit("work", {"number": number}, seed=0) for number in range(30)]
     for unit in units:
-        store.put(unit, Finished({"values": [0.5] * 20, "of": unit.configuration}, None, 0.0), **ABOUT)
-    connection = sqlite3.connect(store.path)
+        kept.put(unit, Finished({"values": [0.5] * 20, "of": unit.configuration}, None, 0.0))
+    connection = sqlite3.connect(kept.path)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
-    whole = store.path.read_bytes()
+    whole = kept.path.read_bytes()
     noticed = 0
     for position in range(0, len(whole), 37):
         damaged = bytearray(whole)
         damaged[position] ^= 0xFF
-        store.path.write_bytes(damaged)
+        kept.path.write_bytes(damaged)
         try:
-            found = store.get(units[position % 30])
+            found = kept.get(units[position % 30])
         except lg.LqgapError:
             noticed += 1
         else:
@@ -132,4 +201,4 @@ def test_damage_anywhere_is_an_error_or_harmless(tmp_path):
 def test_a_place_that_cannot_be_used_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(lg.LqgapError, match="file/store"):
-        Store(tmp_path / "file" / "store").put(UNIT, Finished(1, None, 0.0), **ABOUT)
+        Store(tmp_path / "file" / "store").put(UNIT, Finished(1, None, 0.0))

@@ -1,3 +1,4 @@
+import time
 import tomllib
 
 import pytest
@@ -49,6 +50,14 @@ def test_every_key_is_found_in_its_line():
         ("real", "plants", 1, "sub", "x"): 20,
     }
     assert {path: lines[path] for path in expected} == expected
+
+
+def test_a_large_matrix_is_walked_through_in_seconds():
+    text = "A = [\n" + "[1.0, 2.0, 3.0, 4.0],\n" * 20_000 + "]\n"
+    start = time.process_time()
+    lines = find_lines(text)
+    assert time.process_time() - start < 5
+    assert lines["A", 19_999, 3] == 20_001
 
 
 def test_a_missing_key_is_placed_where_it_would_belong():

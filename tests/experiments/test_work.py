@@ -1,19 +1,13 @@
-import json
 import warnings
 
 import pytest
 
 import lqgap as lg
+from lqgap.experiments.parsing import parse_study
+from lqgap.experiments.plants import Plants
 from lqgap.experiments.record import Estimate
 from lqgap.experiments.store import Store
-from lqgap.experiments.work import Work, versions
-
-
-def test_versions_name_what_results_depend_on():
-    found = versions()
-    assert found["lqgap"] == lg.__version__
-    assert {"jax", "numpy", "python"} <= found.keys()
-    json.dumps(found)
+from lqgap.experiments.work import Work
 
 
 @pytest.mark.parametrize("value", [1 / 3, float("inf"), float("nan")])
@@ -25,7 +19,8 @@ def test_what_is_computed_is_what_is_found_later(small, tmp_path, value):
         return Estimate(mean=value, stderr=0.0)
 
     works = [
-        Work(*small, store, lambda name, seconds: told.append((name, seconds is None))) for _ in range(2)
+        Work(Plants(*small, trust=False), store, lambda name, seconds: told.append((name, seconds is None)))
+        for _ in range(2)
     ]
     first, second = (work.do(Estimate, "work", {}, compute) for work in works)
     assert repr(first) == repr(second) == repr(compute_quietly(compute))
@@ -42,6 +37,33 @@ def compute_quietly(compute):
 
 def test_without_a_store_nothing_is_kept(small):
     values = iter([1.0, 2.0])
-    work = Work(*small)
+    work = Work(Plants(*small, trust=False))
     found = [work.do(Estimate, "work", {}, lambda _: Estimate(mean=next(values), stderr=0.0)) for _ in "ab"]
     assert [each.mean for each in found] == [1.0, 2.0]
+
+
+def test_what_is_computed_anew_takes_the_place_of_what_was_known(small, tmp_path):
+    values = iter([1.0, 2.0, 3.0])
+    work = Work(Plants(*small, trust=False), Store(tmp_path / "store.sqlite"))
+
+    def do(**options):
+        return work.do(
+            Estimate, "work", {}, lambda _: Estimate(mean=next(values), stderr=0.0), **options
+        ).mean
+
+    assert [do(), do(), do(anew=True), do()] == [1.0, 1.0, 2.0, 2.0]
+
+
+def test_plants_from_files_are_part_of_the_key(tmp_path):
+    """The matrices themselves: a file or a module may say the same in other words."""
+
+    def key(pole, remark=""):
+        (tmp_path / "module_of_this_test.py").write_text(
+            f"import lqgap as lg\n{remark}\ndef make():\n"
+            f"    return lg.simulators.Finite(lg.stack([lg.LQG([[{pole}]], [[1.0]], [[1.0]])]))"
+        )
+        study = parse_study('[plant]\npython = "module_of_this_test:make"', name="s.toml", folder=tmp_path)
+        return Work(Plants(*study, trust=True)).unit("work", {}).key
+
+    assert key(0.5) == key(0.5, "# a remark")
+    assert key(0.5) != key(0.6)

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from programs import drive
 
-from lqgap.policies import AbstractLinearPolicy
+import lqgap as lg
+from lqgap.policies import (
+    AbstractLinearPolicy,
+    FiniteHorizonLQG,
+    Mixture,
+    ModelBank,
+    ProbingBank,
+    StationaryLQG,
+    explore_then_commit,
+)
 
 STEPS = every_policy.HORIZON + 1
 
@@ -112,3 +121,37 @@ def test_a_policy_is_traced_once_for_one_shape(policy):
     for y in observations()[:3]:
         memory, u = step(policy, memory, jnp.asarray(y), u)
     assert count == 1
+
+
+def test_a_policy_planned_for_a_shorter_horizon_is_the_policy_of_that_horizon():
+    systems = lg.stack(every_policy.PLANTS)
+    for longer, fresh in (
+        (ModelBank(systems, horizon=every_policy.HORIZON), ModelBank(systems, horizon=8)),
+        (
+            FiniteHorizonLQG(every_policy.PLANTS[0], every_policy.HORIZON),
+            FiniteHorizonLQG(every_policy.PLANTS[0], 8),
+        ),
+    ):
+        moved = longer.for_horizon(8)
+        assert moved.K.shape == longer.K.shape
+        np.testing.assert_allclose(moved.K[:9], fresh.K, rtol=1e-12)
+        np.testing.assert_allclose(moved.L[:9], fresh.L, rtol=1e-12)
+
+
+def test_wrappers_and_mixtures_plan_what_is_inside_and_keep_what_was_trained():
+    systems = lg.stack(every_policy.PLANTS)
+    bank = ModelBank(systems, horizon=every_policy.HORIZON)
+    bank = eqx.tree_at(lambda b: b.log_prior, bank, bank.log_prior + np.arange(3.0))
+    probing = ProbingBank(bank, width=3, key=jax.random.key(0))
+    mixture = Mixture([explore_then_commit(bank, 2), probing])
+    assert mixture.needs_smoothing
+    assert not mixture.policies[0].needs_smoothing
+    longer = mixture.for_horizon(20, systems=systems)
+    fresh = ModelBank(systems, horizon=20)
+    assert longer.horizon == 20
+    for found in (longer.policies[0].then.bank, longer.policies[1].bank):
+        np.testing.assert_array_equal(found.log_prior, bank.log_prior)
+        np.testing.assert_array_equal(found.K, fresh.K)
+    with pytest.raises(lg.InvalidArgumentError, match="a longer plan needs the systems"):
+        mixture.for_horizon(20)
+    assert StationaryLQG(every_policy.PLANTS[0]).for_horizon(3).horizon is None

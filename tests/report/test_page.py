@@ -110,6 +110,22 @@ def test_a_record_of_nothing_is_a_page():
     assert panels_of(page) == {}
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_damaged_record_is_shown_or_refused(seed):
+    refused = 0
+    for text, what in damaged_records(20, seed=seed):
+        try:
+            record = Record.model_validate_json(text)
+        except pydantic.ValidationError:
+            refused += 1
+            continue
+        try:
+            render(record)
+        except Exception as error:
+            pytest.fail(f"{what}: {type(error).__name__}: {error}")
+    assert 0 < refused < 20
+
+
 def test_headings_are_in_order_and_links_lead_somewhere():
     page = render(example_record())
     levels = [int(tag[1]) for tag in Outline(page).tags if re.fullmatch("h[1-6]", tag)]

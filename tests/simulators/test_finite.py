@@ -151,3 +151,14 @@ def test_a_hopeless_member_is_named_wherever_laws_are_compared():
 def test_a_subset_that_does_not_fit_is_refused(which):
     with pytest.raises(InvalidArgumentError, match="does not fit a class of 4"):
         FAMILY.grid(2).subset(which)
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_one_plant_and_a_batch_are_classes_too():
+    plants = [random_plant(0), random_plant(1)]
+    members = Finite(plants)
+    assert Finite.of(members) is members
+    assert len(Finite.of(lqgap.stack(plants))) == 2
+    assert len(Finite.of(plants[0])) == 1
+    with pytest.raises(lqgap.InvalidArgumentError, match="plants is a list, expected a finite class"):
+        Finite.of(plants, name="plants")

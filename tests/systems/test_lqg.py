@@ -98,3 +98,10 @@ def test_a_stack_is_a_batch_of_its_plants():
 def test_what_cannot_be_stacked_raises(plants, message):
     with pytest.raises(InvalidSystemError, match=message):
         lqgap.stack(plants() if callable(plants) else plants)
+
+
+def test_matrices_by_name_make_the_same_plant():
+    plant = random_plant(0)
+    again = lqgap.LQG(**plant.matrices())
+    for name, matrix in plant.matrices().items():
+        np.testing.assert_array_equal(getattr(again, name), matrix)

@@ -12,6 +12,9 @@ from rich.table import Table
 import lqgap
 from lqgap.cli.session import shown
 from lqgap.errors import InvalidArgumentError, did_you_mean
+from lqgap.experiments.parsing import MAX_SIZE
+from lqgap.experiments.toml import require_modest
+from lqgap.files import read_bytes
 from lqgap.systems import LQG, FiniteOptimum, Optimum, solve, solve_finite, zero_order_hold
 from lqgap.systems.lqg import MATRICES
 
@@ -31,10 +34,10 @@ def print_optimum(path: Path | None, *, horizon: int, as_json: bool) -> None:
 def read_plant(path: Path) -> LQG:
     """The plant whose matrices a TOML file lists."""
     try:
-        matrices = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        text = read_bytes(path, limit=MAX_SIZE).decode("utf-8-sig")
+        require_modest(text)
+        matrices = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # all that TOML and UTF-8 raise
         raise InvalidArgumentError(f"{path} is not a TOML file: {error}") from None
     for key in matrices:
         if key not in MATRICES:

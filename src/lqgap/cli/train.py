@@ -4,10 +4,14 @@ from pathlib import Path
 
 from lqgap.cli.session import open_workspace
 from lqgap.errors import InvalidArgumentError
+from lqgap.files import require_folder
 
 
 def run_train(path: Path | None, output: Path, *, method: str, seed: int | None, trust: bool) -> None:
     """Make the policy of one method and save it; checkpoints lie next to the file."""
+    if output.is_dir():
+        raise InvalidArgumentError(f"{output} is a folder, expected the name of a file")
+    require_folder(output.parent)
     workspace = open_workspace(path, seed=seed, trust=trust)
 
     from lqgap.experiments.methods import make_policy

@@ -3,7 +3,7 @@
 from lqgap.evaluation.exact import closed_loop_radius, exact_average_cost, exact_cost, exact_gap
 from lqgap.evaluation.gap import GapEstimate, gap
 from lqgap.evaluation.history import MemoryPlan, plan_memory
-from lqgap.evaluation.horizons import gap_by_horizon, replan
+from lqgap.evaluation.horizons import gap_by_horizon
 from lqgap.evaluation.regret import RegretEstimate, regret
 from lqgap.evaluation.rollout import Trajectory, rollout
 
@@ -20,6 +20,5 @@ __all__ = [
     "gap_by_horizon",
     "plan_memory",
     "regret",
-    "replan",
     "rollout",
 ]

@@ -5,7 +5,7 @@ optimum of steps 0..h is that of a longer horizon H with its control moved ahead
 
     K_t(h) = K_{t+H-h}(H) ,   M_t(h) = M_{t+H-h}(H) ,   L_t and S_t the same ,
 
-and steps after h do not count. `replan` moves the gains of a policy's model banks alike.
+and steps after h do not count. Policies with planned gains move them likewise (`for_horizon`).
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 from lqgap.arguments import read_count, read_key
 from lqgap.errors import InvalidArgumentError
@@ -22,8 +22,9 @@ from lqgap.evaluation.arguments import MAX_HORIZON, read_horizon, read_systems
 from lqgap.evaluation.gap import GapEstimate, estimate_gap, references_of
 from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS
 from lqgap.evaluation.reference import Reference
-from lqgap.policies import AbstractPolicy, ModelBank
+from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import read_limits
+from lqgap.policies.policy import move_ahead
 
 
 def gap_by_horizon(
@@ -34,7 +35,7 @@ def gap_by_horizon(
     key: PRNGKeyArray,
     num_rollouts: Any = 256,
 ) -> list[GapEstimate]:
-    """The gaps of steps 0..h for every h; model banks in the policy are planned for each h.
+    """The gaps of steps 0..h for every h; what the policy has planned is planned for each h.
 
     All horizons meet the same noise; V* (`value`) is that of the longest.
 
@@ -52,7 +53,7 @@ def gap_by_horizon(
     references = references_of(systems, horizon=longest)
     estimates = []
     for horizon in horizons:
-        planned = replan(policy, sooner=longest - horizon)
+        planned = policy.for_horizon(horizon)
         shorter = shorten(references, sooner=longest - horizon)
         estimates.append(estimate_gap(planned, shorter, limits, key=key, num_rollouts=count))
     return estimates
@@ -60,26 +61,8 @@ def gap_by_horizon(
 
 def shorten(references: Reference, *, sooner: int) -> Reference:
     """The references of a horizon that ends so many steps sooner; what comes after it costs nothing."""
-    K, M = (_ahead(stack, sooner, axis=1) for stack in (references.K, references.M))
+    K, M = (
+        jax.vmap(lambda stack: move_ahead(stack, sooner))(gains) for gains in (references.K, references.M)
+    )
     counts = jnp.arange(M.shape[1]) < M.shape[1] - sooner
     return eqx.tree_at(lambda m: (m.K, m.M), references, (K, M * counts[None, :, None, None]))
-
-
-def replan(policy: AbstractPolicy, *, sooner: int) -> AbstractPolicy:
-    """The policy with its model banks planned for a horizon that ends so many steps sooner."""
-
-    def is_bank(part: Any) -> bool:
-        return isinstance(part, ModelBank)
-
-    def plan(part: Any) -> Any:
-        if not is_bank(part) or len(part.K) == 1:
-            return part
-        return eqx.tree_at(lambda bank: bank.K, part, _ahead(part.K, sooner, axis=0))
-
-    return jax.tree.map(plan, policy, is_leaf=is_bank)
-
-
-def _ahead(gains: Array, steps: int, *, axis: int) -> Array:
-    """Gains so many steps ahead; the last one stays to the end."""
-    times = jnp.minimum(jnp.arange(gains.shape[axis]) + steps, gains.shape[axis] - 1)
-    return jnp.take(gains, times, axis=axis)

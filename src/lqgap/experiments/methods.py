@@ -3,10 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import equinox as eqx
-import jax
 from jaxtyping import Array
 
 from lqgap.errors import InvalidArgumentError
@@ -16,12 +13,11 @@ from lqgap.experiments.record import Kind
 from lqgap.experiments.study import Identify, Table, Trained
 from lqgap.policies import (
     AbstractPolicy,
-    Committed,
     ModelBank,
     ProbingBank,
-    RandomProbe,
     Recurrent,
     StationaryLQG,
+    explore_then_commit,
 )
 from lqgap.simulators import Finite
 from lqgap.training import (
@@ -101,7 +97,7 @@ def make_policy(
             return Made(ModelBank(members.systems, horizon=horizon))
         case "identify", Identify():
             bank = ModelBank(members.systems, horizon=horizon)
-            return Made(RandomProbe(options.probe, Committed(bank, options.probe), scale=options.scale))
+            return Made(explore_then_commit(bank, options.probe, scale=options.scale))
         case "robust" | "randomized", Trained():
             start = _start(options, members, horizon, key)
             train = train_robust if name == "robust" else train_randomized
@@ -119,21 +115,7 @@ def make_policy(
 
 def plan_for(policy: AbstractPolicy, members: Finite, *, horizon: int) -> AbstractPolicy:
     """The policy with its banks planned for another horizon; what was trained stays."""
-
-    def is_bank(part: Any) -> bool:
-        return isinstance(part, ModelBank)
-
-    def plan(part: Any) -> Any:
-        if not is_bank(part) or part.horizon is None:
-            return part
-        fresh = ModelBank(members.systems, horizon=horizon, mode=part.mode)
-        return eqx.tree_at(_trained, fresh, _trained(part))
-
-    return jax.tree.map(plan, policy, is_leaf=is_bank)
-
-
-def _trained(bank: ModelBank) -> tuple[Any, ...]:
-    return bank.shaping, bank.log_prior, bank.log_temperature
+    return policy.for_horizon(horizon, systems=members.systems)
 
 
 def _start(options: Trained, members: Finite, horizon: int, key: Array) -> AbstractPolicy:

@@ -12,9 +12,12 @@ from typing import Any, get_args
 import pydantic
 from pydantic import BaseModel
 
-from lqgap.errors import InvalidStudyError, did_you_mean
+from lqgap.errors import InvalidArgumentError, InvalidStudyError, did_you_mean
 from lqgap.experiments.study import PLANTS, Study
-from lqgap.experiments.toml import BARE, find_lines, line_of
+from lqgap.experiments.toml import BARE, find_lines, line_of, require_modest
+from lqgap.files import read_bytes
+
+MAX_SIZE = 2**21  # bytes of a study
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,9 @@ def read_study(path: str | Path) -> tuple[Study, Source]:
     """The study of a file."""
     path = Path(path)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise InvalidStudyError(f"{path} cannot be read: {error.strerror}") from None
+        text = read_bytes(path, limit=MAX_SIZE).decode("utf-8-sig")
+    except InvalidArgumentError as error:
+        raise InvalidStudyError(str(error)) from None
     except UnicodeDecodeError as error:
         raise InvalidStudyError(f"{path} is not a TOML file: {error}") from None
     return parse_study(text, name=str(path), folder=path.parent)
@@ -62,6 +65,7 @@ def read_study(path: str | Path) -> tuple[Study, Source]:
 def parse_study(text: str, *, name: str, folder: Path) -> tuple[Study, Source]:
     """A study from its text."""
     try:
+        require_modest(text)
         table = tomllib.loads(text)
         lines = find_lines(text)
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:

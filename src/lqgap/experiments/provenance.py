@@ -81,7 +81,8 @@ def _module_files(target: str, folder: Path) -> Iterator[str]:
     folder = folder.resolve()
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if file is not None and (name.partition(".")[0] == target or is_own(name, file, folder)):
+        is_target = target != "lqgap" and name.partition(".")[0] == target
+        if file is not None and (is_target or is_own(name, file, folder)):
             path = Path(file).resolve()
             yield str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 

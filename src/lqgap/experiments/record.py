@@ -134,6 +134,11 @@ class Series(Part):
     horizons: list[int]
     values: list[Estimate]
 
+    @model_validator(mode="after")
+    def _fits(self) -> "Series":
+        _require_lengths(len(self.horizons), values=self.values)
+        return self
+
 
 class HorizonStudy(Part):
     """How the gap grows with the horizon."""
@@ -158,6 +163,16 @@ class HeatMap(Part):
     held: dict[str, Number]
     optimal_cost: list[list[Number]]
     maps: list[GapMap]
+
+    @model_validator(mode="after")
+    def _fits(self) -> "HeatMap":
+        if not (self.x_values and self.y_values):
+            raise ValueError("a map has a value of each of its parameters at least")
+        for name, table in [("optimal_cost", self.optimal_cost), *((m.method, m.gap) for m in self.maps)]:
+            _require_lengths(len(self.y_values), **{name: table})
+            for row in table:
+                _require_lengths(len(self.x_values), **{f"a row of {name}": row})
+        return self
 
 
 class Bracket(Part):
@@ -184,6 +199,14 @@ class Trajectory(Part):
     u: list[list[Number]]
     y: list[list[Number]]
 
+    @model_validator(mode="after")
+    def _fits(self) -> "Trajectory":
+        _require_lengths(len(self.cost), u=self.u, y=self.y)
+        for name, signal in (("u", self.u), ("y", self.y)):
+            for step in signal:
+                _require_lengths(len(signal[0]), **{f"a step of {name}": step})
+        return self
+
 
 class Event(Part):
     """Something that an adaptive method did."""
@@ -203,6 +226,11 @@ class Adaptation(Part):
     model: list[str]  # the member acted on
     switches: list[int]  # times
     events: list[Event]
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Adaptation":
+        _require_lengths(len(self.times), regret=self.regret, set_size=self.set_size, model=self.model)
+        return self
 
 
 class BoundRow(Part):
@@ -273,6 +301,12 @@ class Record(Part):
         parts += [self.bracket] if self.bracket else []
         names = [part.method for part in parts if part.method is not None]
         return names if self.recommended is None else [*names, self.recommended]
+
+
+def _require_lengths(length: int, **lists: Sequence[Any]) -> None:
+    for name, found in lists.items():
+        if len(found) != length:
+            raise ValueError(f"{name} has {len(found)} entries, expected {length}")
 
 
 def _require_known(what: str, known: Sequence[str], used: Sequence[str]) -> None:

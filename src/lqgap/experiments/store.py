@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from dataclasses import replace as changed_to
@@ -207,12 +208,25 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise CorruptFileError(f"{path} has the format {version}, and this version reads {FORMAT}")
     if count or application:
         raise CorruptFileError(f"{path} is no store of lqgap")
-    connection.execute("PRAGMA journal_mode = WAL")
+    _use_wal(connection)
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(TABLE)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
     connection.execute("COMMIT")
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Try again while another process makes the same file: for this, SQLite itself does not wait."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
 
 
 def _dump(value: Any) -> str:

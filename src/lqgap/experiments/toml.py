@@ -4,6 +4,7 @@
 error can name its line. A path is the keys from the top, with numbers in arrays: ("real", "plants", 0).
 """
 
+import bisect
 import json
 import re
 import tomllib
@@ -16,11 +17,23 @@ SPACE = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 BLANK = re.compile(r"[ \t]*")
 STRING = re.compile(r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'', re.DOTALL)
 PLAIN = re.compile(r"[^,\]}#\n]*")
+PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""  # of a key
+MAX_PARTS, MAX_KEYS = 50, 20_000
+DEEP = re.compile(rf"(?<![\w.-]){PART}(?:\.[ \t]*+{PART}){{{MAX_PARTS}}}")
 
 
 def find_lines(text: str) -> dict[Path, int]:
     """The line, from one, in which each key or array entry of a valid document first stands."""
     return _Walk(text).lines
+
+
+def require_modest(text: str) -> None:
+    """Raise for a document whose keys are so deep or so many that reading it would take minutes."""
+    if found := DEEP.search(text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise ValueError(f"a key has more than {MAX_PARTS} parts (at line {line}, column 1)")
+    if text.count("=") > MAX_KEYS:
+        raise ValueError(f"it has more than {MAX_KEYS} keys")
 
 
 def line_of(lines: Mapping[Path, int], path: Sequence[str | int]) -> int | None:
@@ -41,6 +54,7 @@ class _Walk:
 
     def __init__(self, text: str):
         self.text, self.place = text, 0
+        self.ends = [match.start() for match in re.finditer("\n", text)]  # of lines
         self.lines: dict[Path, int] = {}
         self.counts: dict[Path, int] = {}
         table: Path = ()
@@ -56,7 +70,10 @@ class _Walk:
         return self.place
 
     def note(self, path: Path) -> None:
-        self.lines.setdefault(path, self.text.count("\n", 0, self.place) + 1)
+        self.lines.setdefault(path, self.line(self.place))
+
+    def line(self, place: int) -> int:
+        return bisect.bisect_left(self.ends, place) + 1
 
     def header(self) -> Path:
         is_array = self.text.startswith("[[", self.place)
@@ -100,7 +117,7 @@ class _Walk:
         start = self.place
         keys = self.keys()
         for length in range(1, len(keys) + 1):
-            self.lines.setdefault((*table, *keys[:length]), self.text.count("\n", 0, start) + 1)
+            self.lines.setdefault((*table, *keys[:length]), self.line(start))
         self.place += 1  # the equals sign
         self.skip(BLANK)
         self.value((*table, *keys))

@@ -18,8 +18,8 @@ from lqgap.experiments.parsing import Source
 from lqgap.experiments.provenance import checksum, files_of, versions
 from lqgap.experiments.record import Part, Record
 from lqgap.experiments.store import Finished, Store, Unit
-from lqgap.experiments.study import Study
-from lqgap.files import read_bytes, require_folder, write_bytes
+from lqgap.experiments.study import PythonPlant, Study
+from lqgap.files import read_bytes, require_folder, write_if_changed
 
 STORE, RECORD, STUDY = "store.sqlite", "record.json", "study.toml"
 
@@ -50,7 +50,8 @@ def transfer(
     folder = Path(folder)
     store = Store(folder / STORE)
     whole = Unit("record", study.model_dump(exclude={"title"}), seed=study.seed)
-    record = _finished(store, whole, source, notice)
+    can_make = os.access(folder, os.W_OK) and (trust or not isinstance(study.plant, PythonPlant))
+    record = _finished(store, whole, source, notice, can_make=can_make)
     if record is None:
         require_folder(folder)
         if store.has_other_code():
@@ -59,8 +60,8 @@ def transfer(
         record = _compute(work, whole, folder)
     record = record.model_copy(update={"title": study.heading, "study": study.to_toml()})
     if os.access(folder, os.W_OK):  # a finished run can be looked at where nothing can be written
-        _write_if_changed(folder / STUDY, record.study)
-        _write_if_changed(folder / RECORD, record.model_dump_json(indent=1) + "\n")
+        write_if_changed(folder / STUDY, record.study.encode())
+        write_if_changed(folder / RECORD, f"{record.model_dump_json(indent=1)}\n".encode())
     return record
 
 
@@ -77,8 +78,14 @@ def load_record(folder: str | Path) -> Record:
         raise _damaged(path, error) from None
 
 
-def _finished(store: Store, whole: Unit, source: Source, notice: Callable[[str], None]) -> Record | None:
-    """The record of a run in the store, if nothing that it rests on has changed."""
+def _finished(
+    store: Store, whole: Unit, source: Source, notice: Callable[[str], None], *, can_make: bool
+) -> Record | None:
+    """The record of a run in the store, if nothing that it rests on has changed.
+
+    Args:
+        can_make: whether a policy that is gone can be made again; if not, the rest is still shown.
+    """
     unit, changed = store.find(whole, source.folder)
     if changed is not None:
         notice(f"{source.folder / changed} has changed since the study was computed: it is computed again")
@@ -91,11 +98,10 @@ def _finished(store: Store, whole: Unit, source: Source, notice: Callable[[str],
         raise _damaged(store.path, error) from None
     folder = store.path.parent
     spoiled = [file for file, expected in kept.policies.items() if checksum(folder / file) != expected]
-    if not spoiled:
-        return kept.record
-    if os.access(folder, os.W_OK):
+    if spoiled and can_make:
         return None  # each is looked at again, and made again, where policies are made
-    notice(f"{folder / spoiled[0]} is missing or was changed")
+    for file in spoiled:
+        notice(f"{folder / file} is missing or was changed")
     return kept.record
 
 
@@ -124,8 +130,3 @@ def _damaged(path: Path, error: pydantic.ValidationError) -> CorruptFileError:
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"]))
     return CorruptFileError(f"{path} holds no record: {place}: {first['msg']}")
-
-
-def _write_if_changed(path: Path, text: str) -> None:
-    if not path.is_file() or path.read_bytes() != text.encode():
-        write_bytes(path, text.encode())

@@ -1,13 +1,13 @@
 """Observation in, input out: controllers of one plant, banks of models, networks and their combinations."""
 
 from lqgap.policies.bank import ModelBank
-from lqgap.policies.committed import Committed
+from lqgap.policies.committed import Committed, explore_then_commit
 from lqgap.policies.controller import Controller
 from lqgap.policies.finite_memory import ClippedHistory
 from lqgap.policies.linear import LinearDynamic, Zero
 from lqgap.policies.mixture import Mixture
 from lqgap.policies.optimal import FiniteHorizonLQG, StationaryLQG
-from lqgap.policies.policy import AbstractLinearPolicy, AbstractPolicy, LinearStep
+from lqgap.policies.policy import AbstractLinearPolicy, AbstractPolicy, AbstractWrapper, LinearStep
 from lqgap.policies.probing import ProbingBank, RandomProbe
 from lqgap.policies.recurrent import Recurrent
 from lqgap.policies.serialization import load_policy, save_policy
@@ -16,6 +16,7 @@ from lqgap.policies.stabilized import Stabilized
 __all__ = [
     "AbstractLinearPolicy",
     "AbstractPolicy",
+    "AbstractWrapper",
     "ClippedHistory",
     "Committed",
     "Controller",
@@ -30,6 +31,7 @@ __all__ = [
     "Stabilized",
     "StationaryLQG",
     "Zero",
+    "explore_then_commit",
     "load_policy",
     "save_policy",
 ]

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.arguments import is_concrete, read_count
 from lqgap.errors import InvalidArgumentError, NotConvergedError
-from lqgap.policies.policy import AbstractPolicy
+from lqgap.policies.policy import AbstractPolicy, move_ahead
 from lqgap.systems import LQG, solve, solve_finite
 from lqgap.systems.innovation import filter_step
 
@@ -111,8 +111,17 @@ class ModelBank(AbstractPolicy):
 
     def trainable(self) -> Any:
         """Shaping, prior and temperature; the models and their filters stay."""
-        nothing = jax.tree.map(lambda _: False, self)
-        return eqx.tree_at(lambda b: (b.shaping, b.log_prior, b.log_temperature), nothing, (True, True, True))
+        return self.only(_trained)
+
+    def for_horizon(self, horizon: int, *, systems: LQG | None = None) -> "ModelBank":
+        """The bank planned for another horizon; what was trained stays."""
+        if self.last_step is None:
+            return self
+        if systems is not None:
+            kind: Any = (self.mode, "steady" if len(self.L) == 1 else "varying")
+            fresh = ModelBank(systems, horizon=horizon, mode=kind[0], filters=kind[1])
+            return eqx.tree_at(_trained, fresh, _trained(self))
+        return eqx.tree_at(lambda bank: bank.K, self, move_ahead(self.K, self.last_step - horizon))
 
     def init(self, key: PRNGKeyArray) -> BankMemory:
         """Before the first observation."""
@@ -161,6 +170,10 @@ class ModelBank(AbstractPolicy):
     def weights(self, memory: BankMemory) -> Float[Array, " member"]:
         """The posterior weights."""
         return jax.nn.softmax(self.log_posterior(memory))
+
+
+def _trained(bank: ModelBank) -> tuple[Any, ...]:
+    return bank.shaping, bank.log_prior, bank.log_temperature
 
 
 def _at(stack: Array, time: Array) -> Array:

@@ -1,26 +1,24 @@
-"""Identify, then control: a bank that makes up its mind once.
+"""Identify, then control: a bank that commits itself once.
 
-Up to step `steps` the members' likelihoods are summed as in `bank`; after it they stay as they are, and the
-controller of the likeliest member acts for good. With random inputs before, this is what an engineer does who
-excites a plant, fits a model to the record and puts the model's controller on:
-
-    RandomProbe(steps, Committed(bank, steps))
+Up to step `steps` the members' likelihoods are summed as in `bank`; after it they stay unchanged, and the
+controller of the likeliest member acts permanently. After random inputs, this is what an engineer does who
+excites a plant, fits a model to the record and deploys the model's controller.
 """
 
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from lqgap.arguments import read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies.bank import BankMemory, ModelBank
-from lqgap.policies.policy import AbstractPolicy
+from lqgap.policies.policy import AbstractWrapper
+from lqgap.policies.probing import RandomProbe
 
 
-class Committed(AbstractPolicy):
+class Committed(AbstractWrapper):
     """The likeliest member of a bank, the same one after step `steps`."""
 
     bank: ModelBank
@@ -33,24 +31,9 @@ class Committed(AbstractPolicy):
         self.steps = read_count("steps", steps, least=0, most=1_000_000)
 
     @property
-    def num_inputs(self) -> int:
-        """Length of u."""
-        return self.bank.num_inputs
-
-    @property
-    def num_outputs(self) -> int:
-        """Length of y."""
-        return self.bank.num_outputs
-
-    @property
-    def horizon(self) -> int | None:
-        """That of the bank."""
-        return self.bank.horizon
-
-    def trainable(self) -> Any:
-        """What is trainable in the bank."""
-        nothing = jax.tree.map(lambda _: False, self)
-        return eqx.tree_at(lambda p: p.bank, nothing, self.bank.trainable())
+    def inside(self) -> ModelBank:
+        """The bank."""
+        return self.bank
 
     def init(self, key: PRNGKeyArray) -> BankMemory:
         """Before the first observation."""
@@ -64,3 +47,8 @@ class Committed(AbstractPolicy):
         known = jnp.where(memory.time <= self.steps, watched.log_likelihood, memory.log_likelihood)
         watched = eqx.tree_at(lambda m: m.log_likelihood, watched, known)
         return watched, inputs[jnp.argmax(self.bank.log_posterior(watched))]
+
+
+def explore_then_commit(bank: ModelBank, steps: Any, *, scale: Any = 1.0) -> RandomProbe:
+    """Inputs drawn from N(0, scale^2 I) for `steps` steps, then the controller of the likeliest member."""
+    return RandomProbe(steps, Committed(bank, steps), scale=scale)

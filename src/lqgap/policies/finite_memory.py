@@ -89,8 +89,7 @@ class ClippedHistory(AbstractLinearPolicy):
 
     def trainable(self) -> Any:
         """The taps; what replaces a lost observation is not a matter of training."""
-        nothing = jax.tree.map(lambda _: False, self)
-        return eqx.tree_at(lambda p: (p.output_taps, p.input_taps), nothing, (True, True))
+        return self.only(lambda policy: (policy.output_taps, policy.input_taps))
 
     def at(self, time: Any) -> LinearStep:  # noqa: ARG002
         """The window as the state of a linear controller: y_{t-1}.., then u_{t-1}..."""

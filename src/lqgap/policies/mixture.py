@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from lqgap.arguments import ArrayLike, is_concrete, read_array
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
+from lqgap.systems import LQG
 
 
 class MixtureMemory(eqx.Module):
@@ -67,9 +68,17 @@ class Mixture(AbstractPolicy):
 
     def trainable(self) -> Any:
         """What is trainable in the policies, and how likely each is drawn."""
-        nothing = jax.tree.map(lambda _: False, self)
-        parts = tuple(policy.trainable() for policy in self.policies)
-        return eqx.tree_at(lambda p: (p.policies, p.log_weights), nothing, (parts, True))
+        return self.only(lambda mixture: (mixture.policies, mixture.log_weights))
+
+    @property
+    def needs_smoothing(self) -> bool:
+        """Whether one of the policies does."""
+        return any(policy.needs_smoothing for policy in self.policies)
+
+    def for_horizon(self, horizon: int, *, systems: LQG | None = None) -> "Mixture":
+        """The mixture of the same policies, each planned for another horizon."""
+        planned = tuple(policy.for_horizon(horizon, systems=systems) for policy in self.policies)
+        return eqx.tree_at(lambda mixture: mixture.policies, self, planned)
 
     def init(self, key: PRNGKeyArray) -> MixtureMemory:
         """Draw a policy."""

@@ -13,7 +13,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from lqgap.policies.policy import AbstractLinearPolicy, LinearStep
+from lqgap.policies.policy import AbstractLinearPolicy, LinearStep, move_ahead
 from lqgap.systems import LQG, solve, solve_finite
 from lqgap.systems.innovation import filter_step
 
@@ -98,6 +98,10 @@ class FiniteHorizonLQG(AbstractLinearPolicy):
     def horizon(self) -> int:
         """The last step it is made for."""
         return self.K.shape[-3] - 1
+
+    def for_horizon(self, horizon: int, *, systems: LQG | None = None) -> "FiniteHorizonLQG":  # noqa: ARG002
+        """The controller of a horizon that ends sooner; its filter's gains stay."""
+        return eqx.tree_at(lambda policy: policy.K, self, move_ahead(self.K, self.horizon - horizon))
 
     def at(self, time: Any) -> LinearStep:
         """The controller's recursion at one step."""

@@ -9,13 +9,16 @@ lost packets never corrupt a filter. A lost observation, or a lost component of 
 """
 
 import abc
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from lqgap.errors import InvalidArgumentError
+from lqgap.systems import LQG
 
 Memory = Any  # a pytree of arrays, of fixed shapes
 
@@ -48,9 +51,66 @@ class AbstractPolicy(eqx.Module):
     ) -> tuple[Memory, Float[Array, " input"]]:
         """Take in y_t and the input u_{t-1} really applied, choose u_t."""
 
+    @property
+    def needs_smoothing(self) -> bool:
+        """Whether it makes choices whose worth no derivative along a rollout shows."""
+        return False
+
     def trainable(self) -> Any:
         """A tree of truth values like the policy: which of its arrays training may change."""
         return jax.tree.map(eqx.is_inexact_array, self)
+
+    def only(self, where: Callable[[Self], Any]) -> Any:
+        """The tree of `trainable` in which only these parts may change; of policies, what they allow."""
+        nothing = jax.tree.map(lambda _: False, self)
+        return eqx.tree_at(where, nothing, jax.tree.map(_mask, where(self), is_leaf=_is_policy))
+
+    def for_horizon(self, horizon: int, *, systems: LQG | None = None) -> "AbstractPolicy":  # noqa: ARG002
+        """The policy with its gains planned for steps 0..horizon, if it has planned ones.
+
+        Args:
+            systems: the members of its banks, which a longer horizon needs; without them gains keep their
+                shapes, so that nothing is compiled anew, and steps after the horizon are without meaning.
+        """
+        return self
+
+
+class AbstractWrapper(AbstractPolicy):
+    """A policy around another one, of the same sizes and horizon."""
+
+    @property
+    @abc.abstractmethod
+    def inside(self) -> AbstractPolicy:
+        """The policy that is wrapped."""
+
+    @property
+    def num_inputs(self) -> int:
+        """Length of u."""
+        return self.inside.num_inputs
+
+    @property
+    def num_outputs(self) -> int:
+        """Length of y."""
+        return self.inside.num_outputs
+
+    @property
+    def horizon(self) -> int | None:
+        """That of the policy inside."""
+        return self.inside.horizon
+
+    @property
+    def needs_smoothing(self) -> bool:
+        """Whether the policy inside does."""
+        return self.inside.needs_smoothing
+
+    def trainable(self) -> Any:
+        """What is trainable in the policy inside."""
+        return self.only(lambda policy: policy.inside)
+
+    def for_horizon(self, horizon: int, *, systems: LQG | None = None) -> "AbstractWrapper":
+        """The same around the policy inside, planned for another horizon."""
+        planned = self.inside.for_horizon(horizon, systems=systems)
+        return eqx.tree_at(lambda policy: policy.inside, self, planned)
 
 
 def require_policy(name: str, policy: Any) -> AbstractPolicy:
@@ -75,3 +135,21 @@ class LinearStep(eqx.Module):
     Bc: Float[Array, "order output"]
     Cc: Float[Array, "input order"]
     Dc: Float[Array, "input output"]
+
+
+def move_ahead(gains: Float[Array, "time *gain"], steps: int) -> Float[Array, "time *gain"]:
+    """Gains so many steps ahead; the last one stays to the end."""
+    if steps < 0:
+        raise InvalidArgumentError(
+            f"horizon is {len(gains) - 1 - steps}, but gains are planned for steps 0..{len(gains) - 1}: a "
+            f"longer plan needs the systems"
+        )
+    return gains[jnp.minimum(jnp.arange(len(gains)) + steps, len(gains) - 1)]
+
+
+def _is_policy(part: Any) -> bool:
+    return isinstance(part, AbstractPolicy)
+
+
+def _mask(part: Any) -> Any:
+    return part.trainable() if _is_policy(part) else eqx.is_inexact_array(part)

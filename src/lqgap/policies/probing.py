@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from lqgap.arguments import read_count, read_key, read_positive
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies.bank import BankMemory, ModelBank
-from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
+from lqgap.policies.policy import AbstractPolicy, AbstractWrapper, Memory, require_policy
 
 
 class ProbeMemory(eqx.Module):
@@ -33,7 +33,7 @@ class ProbeMemory(eqx.Module):
     key: PRNGKeyArray
 
 
-class RandomProbe(AbstractPolicy):
+class RandomProbe(AbstractWrapper):
     """Inputs drawn from N(0, scale^2 I) for `steps` steps, then another policy, which has watched."""
 
     steps: int = eqx.field(static=True)
@@ -46,24 +46,9 @@ class RandomProbe(AbstractPolicy):
         self.scale = jnp.asarray(read_positive("scale", scale), dtype=jnp.float64)
 
     @property
-    def num_inputs(self) -> int:
-        """Length of u."""
-        return self.then.num_inputs
-
-    @property
-    def num_outputs(self) -> int:
-        """Length of y."""
-        return self.then.num_outputs
-
-    @property
-    def horizon(self) -> int | None:
-        """That of the policy that takes over."""
-        return self.then.horizon
-
-    def trainable(self) -> Any:
-        """What is trainable in the policy that takes over."""
-        nothing = jax.tree.map(lambda _: False, self)
-        return eqx.tree_at(lambda p: p.then, nothing, self.then.trainable())
+    def inside(self) -> AbstractPolicy:
+        """The policy that takes over."""
+        return self.then
 
     def init(self, key: PRNGKeyArray) -> ProbeMemory:
         """Before the first observation."""
@@ -80,7 +65,7 @@ class RandomProbe(AbstractPolicy):
         return ProbeMemory(then=then, time=memory.time + 1, key=memory.key), u
 
 
-class ProbingBank(AbstractPolicy):
+class ProbingBank(AbstractWrapper):
     """A bank with two small networks that may deviate to probe; it starts as the bank alone."""
 
     bank: ModelBank
@@ -106,26 +91,18 @@ class ProbingBank(AbstractPolicy):
         self.input_scale = _root_mean(gain @ S @ jnp.swapaxes(gain, 1, 2))
 
     @property
-    def num_inputs(self) -> int:
-        """Length of u."""
-        return self.bank.num_inputs
+    def inside(self) -> ModelBank:
+        """The bank."""
+        return self.bank
 
     @property
-    def num_outputs(self) -> int:
-        """Length of y."""
-        return self.bank.num_outputs
-
-    @property
-    def horizon(self) -> int | None:
-        """That of the bank."""
-        return self.bank.horizon
+    def needs_smoothing(self) -> bool:
+        """Yes: a rollout that does not switch members has no derivative with respect to switching."""
+        return True
 
     def trainable(self) -> Any:
         """What is trainable in the bank, and the networks."""
-        nothing = jax.tree.map(lambda _: False, self)
-        networks = jax.tree.map(eqx.is_inexact_array, (self.lean, self.probe))
-        parts = (self.bank.trainable(), *networks)
-        return eqx.tree_at(lambda p: (p.bank, p.lean, p.probe), nothing, parts)
+        return self.only(lambda policy: (policy.bank, policy.lean, policy.probe))
 
     def init(self, key: PRNGKeyArray) -> BankMemory:
         """Before the first observation."""

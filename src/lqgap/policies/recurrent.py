@@ -61,9 +61,7 @@ class Recurrent(AbstractPolicy):
 
     def trainable(self) -> Any:
         """The network; the scales are units."""
-        network = jax.tree.map(eqx.is_inexact_array, (self.cell, self.readout))
-        nothing = jax.tree.map(lambda _: False, self)
-        return eqx.tree_at(lambda p: (p.cell, p.readout), nothing, network)
+        return self.only(lambda policy: (policy.cell, policy.readout))
 
     def init(self, key: PRNGKeyArray) -> Float[Array, " width"]:  # noqa: ARG002
         """The network at rest."""

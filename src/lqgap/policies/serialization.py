@@ -7,6 +7,8 @@ read must be able to make a step.
 
 import dataclasses
 import functools
+import importlib
+import inspect
 import json
 import os
 from collections.abc import Callable
@@ -20,34 +22,12 @@ import numpy as np
 from lqgap.archives import read_arrays, write_arrays
 from lqgap.arguments import require_double_precision
 from lqgap.errors import CorruptFileError, InvalidArgumentError
-from lqgap.policies.bank import MODES, ModelBank
-from lqgap.policies.committed import Committed
-from lqgap.policies.finite_memory import ClippedHistory
-from lqgap.policies.linear import LinearDynamic, Zero
-from lqgap.policies.mixture import Mixture
-from lqgap.policies.optimal import FiniteHorizonLQG, StationaryLQG
+from lqgap.policies.bank import MODES
 from lqgap.policies.policy import AbstractPolicy, require_policy
-from lqgap.policies.probing import ProbingBank, RandomProbe
-from lqgap.policies.recurrent import Recurrent
-from lqgap.policies.stabilized import Stabilized
 
 FORMAT = 1
 KIND = "policy"
-POLICIES = (
-    ClippedHistory,
-    Committed,
-    FiniteHorizonLQG,
-    LinearDynamic,
-    Mixture,
-    ModelBank,
-    ProbingBank,
-    RandomProbe,
-    Recurrent,
-    Stabilized,
-    StationaryLQG,
-    Zero,
-)
-CLASSES = {cls.__name__: cls for cls in (*POLICIES, eqx.nn.GRUCell, eqx.nn.Linear, eqx.nn.MLP)}
+NETWORKS = (eqx.nn.GRUCell, eqx.nn.Linear, eqx.nn.MLP)
 MAX_STEPS, MAX_LENGTH = 1_000_000, 100_000  # of plans and of vectors: what a constructor would refuse
 SOUND: dict[str, Callable[[dict[str, Any]], bool]] = {  # plain values that no array gives away as forged
     "mode": lambda fields: fields["mode"] in MODES,
@@ -96,7 +76,7 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> dict[str, A
         return {"array": name}
     if isinstance(value, tuple):
         return {"tuple": [_encode(item, f"{name}.{i}", arrays) for i, item in enumerate(value)]}
-    if type(value) in CLASSES.values():
+    if type(value) in _classes().values():
         names = [field.name for field in dataclasses.fields(value)]
         fields = {field: _encode(getattr(value, field), f"{name}.{field}", arrays) for field in names}
         return {"class": type(value).__name__, "fields": fields}
@@ -123,7 +103,7 @@ def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
             raise ValueError(f"{content!r} is not a plain value")
         return content
     return _make(
-        CLASSES[node["class"]], {name: _decode(part, arrays) for name, part in node["fields"].items()}
+        _classes()[node["class"]], {name: _decode(part, arrays) for name, part in node["fields"].items()}
     )
 
 
@@ -143,6 +123,15 @@ def _make(cls: type, fields: dict[str, Any]) -> Any:
 
 def _is_count(value: Any, *, most: int) -> bool:
     return type(value) is int and 0 <= value <= most
+
+
+@functools.cache
+def _classes() -> dict[str, type]:
+    """What a file may name: the policies that lqgap exports, and the networks inside of them."""
+    package = importlib.import_module("lqgap.policies")
+    exported = [getattr(package, name) for name in package.__all__]
+    policies = [cls for cls in exported if isinstance(cls, type) and issubclass(cls, AbstractPolicy)]
+    return {cls.__name__: cls for cls in (*policies, *NETWORKS) if not inspect.isabstract(cls)}
 
 
 @functools.cache

@@ -4,15 +4,12 @@ Stabilising is a policy, not a change of the plant: the plant, its optimum and t
 input, which is what both parts see as `u_last`.
 """
 
-from typing import Any
-
 import equinox as eqx
-import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies.linear import LinearDynamic, LinearMemory
-from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
+from lqgap.policies.policy import AbstractPolicy, AbstractWrapper, Memory, require_policy
 
 
 class StabilizedMemory(eqx.Module):
@@ -22,8 +19,11 @@ class StabilizedMemory(eqx.Module):
     outer: Memory
 
 
-class Stabilized(AbstractPolicy):
-    """The sum of a linear inner loop (`lqgap.find_stabilizer` searches one) and an outer policy."""
+class Stabilized(AbstractWrapper):
+    """The sum of a linear inner loop (`lqgap.find_stabilizer` searches one) and an outer policy.
+
+    Only the outer policy is trained.
+    """
 
     inner: LinearDynamic
     outer: AbstractPolicy
@@ -39,24 +39,9 @@ class Stabilized(AbstractPolicy):
             )
 
     @property
-    def num_inputs(self) -> int:
-        """Length of u."""
-        return self.outer.num_inputs
-
-    @property
-    def num_outputs(self) -> int:
-        """Length of y."""
-        return self.outer.num_outputs
-
-    @property
-    def horizon(self) -> int | None:
-        """That of the outer policy."""
-        return self.outer.horizon
-
-    def trainable(self) -> Any:
-        """What is trainable in the outer policy; the inner loop stays."""
-        nothing = jax.tree.map(lambda _: False, self)
-        return eqx.tree_at(lambda p: p.outer, nothing, self.outer.trainable())
+    def inside(self) -> AbstractPolicy:
+        """The outer policy."""
+        return self.outer
 
     def init(self, key: PRNGKeyArray) -> StabilizedMemory:
         """Both parts at their start."""

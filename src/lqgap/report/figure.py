@@ -88,7 +88,7 @@ class Cells:
             return 0.0
         value = min(max(value, self.low), self.high)
         if self.is_log:
-            return math.log(value / self.low) / math.log(self.high / self.low)
+            return (math.log(value) - math.log(self.low)) / (math.log(self.high) - math.log(self.low))
         return (value - self.low) / (self.high - self.low)
 
 
@@ -141,7 +141,9 @@ def scale_end(values: Mapping[str, Sequence[float]], best: str | None) -> float 
     if not fine:
         return None
     far = FAR * fine.get(best or "", min(fine.values()))
-    end = min(tick for tick in log_ticks(far, far) if tick >= far)
+    if math.isinf(far):
+        return None
+    end = min((tick for tick in log_ticks(far, far) if tick >= far), default=far)
     return end if max(largest.values()) > end else None
 
 
@@ -150,7 +152,8 @@ def log_ticks(low: float, high: float) -> list[float]:
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     heads = (1, 2, 5) if last - first <= 3 else (1,)
     every = max(1, (last - first) // 8)
-    return [head * 10.0**power for power in range(first, last + 1, every) for head in heads]
+    ticks = [head * 10.0 ** min(power, 308) for power in range(first, last + 1, every) for head in heads]
+    return [tick for tick in ticks if tick < math.inf]
 
 
 def extent(panel: Panel, which: Literal["x", "y"]) -> tuple[float, float]:

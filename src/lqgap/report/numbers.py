@@ -40,7 +40,7 @@ def show_estimate(estimate: Estimate | None) -> str:
     shift = exponent if exponent >= _LARGE or exponent < _SMALL else 0
     leading = f"{half:.1e}"
     last = int(leading.split("e")[1]) - (1 if leading[0] == "1" else 0) - shift  # place of the last digit
-    if last < -_LARGE:  # the error is nothing
+    if last < -_LARGE:  # the error is negligible
         return show(estimate.mean, digits=_LARGE)
     values = (value / 10.0**shift for value in (estimate.mean, half))
     mean, error = (f"{round(value, -last):.{max(-last, 0)}f}" for value in values)
@@ -57,7 +57,7 @@ def show_percent(part: float, whole: float) -> str | None:
 
 def show_seconds(seconds: float) -> str:
     """A time that somebody waited."""
-    if seconds < 60:
+    if not 60 <= seconds < math.inf:
         return f"{show(seconds, digits=2)} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s"

@@ -13,7 +13,7 @@ from typing import Any
 import jinja2
 
 from lqgap.experiments.record import Record
-from lqgap.files import write_bytes
+from lqgap.files import write_if_changed
 from lqgap.report import numbers
 from lqgap.report.answer import answer
 from lqgap.report.figure import Figure, Panel, Points, Rule, Span
@@ -64,7 +64,7 @@ def render(record: Record) -> str:
 def write(record: Record, folder: Path, *, figures: bool = False) -> list[Path]:
     """Write `report.html` into the folder of a run and, if asked for, PNG and SVG of every figure."""
     page = folder / PAGE
-    write_bytes(page, render(record).encode())
+    write_if_changed(page, render(record).encode())
     if not figures:
         return [page]
     from lqgap.report.static import write_figures  # loads matplotlib

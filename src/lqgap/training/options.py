@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-import jax
-
 from lqgap.arguments import read_count, read_positive
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import read_precision
-from lqgap.policies import AbstractPolicy, ProbingBank
+from lqgap.policies import AbstractPolicy
 
 
 @dataclass(frozen=True)
@@ -76,8 +74,7 @@ class TrainingOptions:
         """Most updates with smoothed derivatives for a policy."""
         if self.polish is not None:
             return self.polish
-        is_choosing: Any = lambda part: isinstance(part, ProbingBank)  # noqa: E731
-        return self.steps if any(map(is_choosing, jax.tree.leaves(policy, is_leaf=is_choosing))) else 0
+        return self.steps if policy.needs_smoothing else 0
 
     def looks_for(self, num_members: int) -> int:
         """Rollouts of every member at each look at a class of this size."""
