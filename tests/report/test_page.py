@@ -3,9 +3,12 @@ import json
 import re
 from itertools import pairwise
 
+import pydantic
 import pytest
+from damaged_records import damaged_records
 from example_record import EVIL, example_record, hostile_record
 
+from lqgap.experiments.record import Record
 from lqgap.report.page import FOLDER, describe_panel, figures_by_section, render, series_of
 
 OPTIONAL = ("audit", "gaps", "horizons", "heat_map", "bracket", "trajectories", "adaptations", "bounds")
