@@ -1,19 +1,19 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy
+from programs import replay
 from random_systems import random_plant, random_record
 
 import lqgap as lg
 from lqgap.policies import FiniteHorizonLQG, ModelBank, StationaryLQG
 
 
-def run(policy, y, u):
-    u_last = jnp.concatenate([jnp.zeros((1, u.shape[1])), jnp.asarray(u[:-1])])
-    return jax.lax.scan(
-        lambda m, now: policy.step(m, *now), policy.init(jax.random.key(3)), (jnp.asarray(y), u_last)
-    )
+@eqx.filter_jit
+def propose(bank, memory, y, u_last):
+    return bank.propose(memory, y, u_last)
 
 
 def dense_log_likelihood(plant, y, u):
@@ -42,7 +42,7 @@ def dense_log_likelihood(plant, y, u):
 def test_likelihoods_equal_a_dense_gaussian_evaluation(seed):
     plants = [random_plant(seed), random_plant(seed + 10)]
     y, u = random_record(seed, plants[0], steps=6)
-    memory, _ = run(ModelBank(lg.stack(plants), horizon=9), y, u)
+    memory, _ = replay(ModelBank(lg.stack(plants), horizon=9), y, u)
     expected = [dense_log_likelihood(plant, y, u) for plant in plants]
     np.testing.assert_allclose(memory.log_likelihood, expected, rtol=1e-9)
 
@@ -55,23 +55,27 @@ def test_a_bank_of_one_is_the_optimal_controller(mode):
         (ModelBank(lg.stack([plant]), mode=mode), StationaryLQG(plant)),
         (ModelBank(lg.stack([plant]), horizon=8, mode=mode), FiniteHorizonLQG(plant, 8)),
     ):
-        np.testing.assert_allclose(run(bank, y, u)[1], run(alone, y, u)[1], rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(replay(bank, y, u)[1], replay(alone, y, u)[1], rtol=1e-12, atol=1e-13)
 
 
 def test_the_modes_do_what_they_say():
     plants = [random_plant(0), random_plant(1)]
     y, u = random_record(5, plants[0], steps=1)
     bank = ModelBank(lg.stack(plants), horizon=3)
-    memory, inputs = bank.propose(bank.init(jax.random.key(0)), jnp.asarray(y[0]), jnp.zeros(2))
+    memory, inputs = propose(bank, bank.init(jax.random.key(0)), jnp.asarray(y[0]), jnp.zeros(2))
     weights = np.exp(memory.log_likelihood) / np.exp(memory.log_likelihood).sum()
-    np.testing.assert_allclose(run(bank, y, u)[1][0], weights @ inputs, rtol=1e-12)
-    likeliest = run(ModelBank(lg.stack(plants), horizon=3, mode="map"), y, u)[1][0]
+    np.testing.assert_allclose(replay(bank, y, u)[1][0], weights @ inputs, rtol=1e-12)
+    likeliest = replay(ModelBank(lg.stack(plants), horizon=3, mode="map"), y, u)[1][0]
     np.testing.assert_allclose(likeliest, inputs[np.argmax(weights)], rtol=1e-12)
 
     thompson = ModelBank(lg.stack(plants), horizon=3, mode="thompson")
-    drawn = jax.vmap(lambda key: thompson.step(thompson.init(key), jnp.asarray(y[0]), jnp.zeros(2))[1])(
-        jax.random.split(jax.random.key(1), 4000)
-    )
+
+    @jax.jit
+    @jax.vmap
+    def draw(key):
+        return thompson.step(thompson.init(key), jnp.asarray(y[0]), jnp.zeros(2))[1]
+
+    drawn = draw(jax.random.split(jax.random.key(1), 4000))
     share = np.mean(np.all(np.abs(drawn - inputs[:1]) < 1e-9, axis=1))
     # Four standard errors of a share of 4000 draws.
     assert abs(share - weights[0]) < 4 * np.sqrt(weights[0] * weights[1] / 4000)
@@ -85,8 +89,8 @@ def test_prior_temperature_and_shaping_enter_as_documented():
     object.__setattr__(changed, "log_prior", jnp.asarray([0.3, -0.2]))
     object.__setattr__(changed, "log_temperature", jnp.log(2.0))
     object.__setattr__(changed, "shaping", jnp.stack([jnp.eye(3), jnp.zeros((3, 3))]))
-    memory, inputs = bank.propose(bank.init(jax.random.key(0)), jnp.asarray(y[0]), jnp.zeros(2))
-    _, shaped = changed.propose(bank.init(jax.random.key(0)), jnp.asarray(y[0]), jnp.zeros(2))
+    memory, inputs = propose(bank, bank.init(jax.random.key(0)), jnp.asarray(y[0]), jnp.zeros(2))
+    _, shaped = propose(changed, bank.init(jax.random.key(0)), jnp.asarray(y[0]), jnp.zeros(2))
     np.testing.assert_allclose(shaped, inputs * np.asarray([[1.1], [1.0]]), rtol=1e-12)
     expected = np.asarray([0.3, -0.2]) + np.asarray(memory.log_likelihood) / 2
     np.testing.assert_allclose(changed.log_posterior(memory), expected, rtol=1e-12)
@@ -97,7 +101,7 @@ def test_losses_are_filtered_over_as_the_exact_filter_does_at_that_step(seed):
     plants = [random_plant(seed), random_plant(seed + 10)]
     y, u = random_record(seed, plants[0], steps=4)
     y[3, 1] = np.nan
-    memory, _ = run(ModelBank(lg.stack(plants), horizon=9), y, u)
+    memory, _ = replay(ModelBank(lg.stack(plants), horizon=9), y, u)
     for i, plant in enumerate(plants):
         record = lg.systems.filter_record(plant, y, u)
         np.testing.assert_allclose(memory.xhat[i], record.belief.mean[-1], rtol=1e-9, atol=1e-11)
@@ -111,7 +115,7 @@ def test_a_horizon_of_zero_is_a_horizon():
 def test_an_observation_that_was_lost_whole_leaves_the_posterior_alone():
     plants = [random_plant(0), random_plant(1)]
     bank = ModelBank(lg.stack(plants))
-    memory, _ = bank.propose(bank.init(jax.random.key(0)), jnp.full(2, jnp.nan), jnp.zeros(2))
+    memory, _ = propose(bank, bank.init(jax.random.key(0)), jnp.full(2, jnp.nan), jnp.zeros(2))
     np.testing.assert_array_equal(memory.log_likelihood, 0)
 
 

@@ -3,37 +3,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from programs import drive, replay
 
 import lqgap as lg
 from lqgap.policies import Committed, ModelBank, RandomProbe, StationaryLQG
 
 
-def run(policy, y):
-    memory, u, inputs = policy.init(jax.random.key(0)), jnp.zeros(1), []
-    for observed in y:
-        memory, u = policy.step(memory, jnp.asarray(observed), u)
-        inputs.append(u)
-    return memory, np.asarray(inputs)
-
-
 def test_after_its_time_it_is_the_controller_of_one_member(seed):
     y = np.random.default_rng(seed).normal(size=(12, 2))
-    memory, inputs = run(Committed(ModelBank(every_policy.systems()), 4), y)
-    after, _ = run(ModelBank(every_policy.systems(), mode="map"), y[:5])
+    memory, inputs = drive(Committed(ModelBank(every_policy.systems()), 4), y)
+    after, _ = drive(ModelBank(every_policy.systems(), mode="map"), y[:5])
     chosen = int(jnp.argmax(after.log_likelihood))  # the observations of steps 0..4 decide
     assert int(jnp.argmax(memory.log_likelihood)) == chosen
     member = StationaryLQG(every_policy.PLANTS[chosen])
-    xhat = member.init(jax.random.key(0))
-    for time, (observed, u_last) in enumerate(zip(y, np.vstack([np.zeros((1, 1)), inputs]), strict=False)):
-        xhat, u = member.step(xhat, jnp.asarray(observed), jnp.asarray(u_last))
-        if time >= 4:
-            np.testing.assert_allclose(inputs[time], u, rtol=1e-12, atol=1e-12)
+    _, expected = replay(member, y, inputs)
+    np.testing.assert_allclose(inputs[4:], expected[4:], rtol=1e-12, atol=1e-12)
 
 
 def test_later_observations_do_not_change_its_mind(seed):
     y = np.random.default_rng(seed).normal(size=(12, 2))
-    before, _ = run(Committed(ModelBank(every_policy.systems()), 4), y[:5])
-    after, _ = run(Committed(ModelBank(every_policy.systems()), 4), y)
+    before, _ = drive(Committed(ModelBank(every_policy.systems()), 4), y[:5])
+    after, _ = drive(Committed(ModelBank(every_policy.systems()), 4), y)
     np.testing.assert_array_equal(before.log_likelihood, after.log_likelihood)
 
 
@@ -43,13 +33,7 @@ def test_probing_finds_the_true_member_of_three():
     policy = RandomProbe(300, Committed(bank, 300))
     for index, plant in enumerate(every_policy.PLANTS):
         trajectory = lg.rollout(policy, plant, horizon=300, key=jax.random.key(index))
-        u_last = np.vstack([np.zeros((1, 1)), np.asarray(trajectory.u)[:-1]])
-        memory = bank.init(jax.random.key(0))
-
-        def watch(memory, now):
-            return bank.step(memory, *now)[0], None
-
-        memory, _ = jax.lax.scan(watch, memory, (trajectory.y, jnp.asarray(u_last)))
+        memory, _ = replay(bank, np.asarray(trajectory.y), np.asarray(trajectory.u))
         assert int(jnp.argmax(memory.log_likelihood)) == index
 
 

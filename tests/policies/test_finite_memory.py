@@ -1,19 +1,12 @@
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from programs import replay
 from random_systems import random_plant, random_record
 
 import lqgap as lg
 from lqgap.policies import ClippedHistory, StationaryLQG
 from lqgap.systems import arx_matrix, arx_window, clipped_beliefs
-
-
-def inputs(policy, y, u):
-    u_last = jnp.concatenate([jnp.zeros((1, u.shape[1])), jnp.asarray(u[:-1])])
-    return jax.lax.scan(
-        lambda m, now: policy.step(m, *now), policy.init(jax.random.key(0)), (jnp.asarray(y), u_last)
-    )
 
 
 def test_it_is_the_gain_times_the_clipped_belief(seed):
@@ -22,19 +15,15 @@ def test_it_is_the_gain_times_the_clipped_belief(seed):
     y[3], y[6, 0] = np.nan, np.nan
     optimum = lg.solve(plant)
     expected = -clipped_beliefs(optimum, plant, y, u, length=4) @ optimum.K.T
-    chosen = inputs(ClippedHistory.from_plant(plant, length=4), y, u)[1]
+    chosen = replay(ClippedHistory.from_plant(plant, length=4), y, u)[1]
     np.testing.assert_allclose(chosen, expected, rtol=1e-9, atol=1e-11)
 
 
 def test_a_long_memory_is_the_stationary_controller():
     plant = random_plant(1)
     y, u = random_record(1, plant, steps=30)
-    u_last = jnp.concatenate([jnp.zeros((1, 2)), jnp.asarray(u[:-1])])
-    stationary = StationaryLQG(plant)
-    expected = jax.lax.scan(
-        lambda m, now: stationary.step(m, *now), stationary.init(jax.random.key(0)), (jnp.asarray(y), u_last)
-    )[1]
-    chosen = inputs(ClippedHistory.from_plant(plant, length=30), y, u)[1]
+    expected = replay(StationaryLQG(plant), y, u)[1]
+    chosen = replay(ClippedHistory.from_plant(plant, length=30), y, u)[1]
     np.testing.assert_allclose(chosen, expected, rtol=1e-9, atol=1e-11)
 
 
@@ -43,7 +32,7 @@ def test_a_lost_observation_is_replaced_by_the_models_prediction():
     y, u = random_record(2, plant, steps=8)
     lost = y.copy()
     lost[-1] = np.nan
-    window, _ = inputs(ClippedHistory.from_plant(plant, length=3), lost, u)
+    window, _ = replay(ClippedHistory.from_plant(plant, length=3), lost, u)
     eta = arx_window(jnp.asarray(y), jnp.asarray(u), length=3)[-2]
     expected = arx_matrix(lg.solve(plant), plant, length=3) @ eta
     np.testing.assert_allclose(window.y[0], expected, rtol=1e-10)

@@ -3,34 +3,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from programs import replay
 from random_systems import random_plant, random_record
 
 import lqgap as lg
 from lqgap.policies import ModelBank, ProbingBank, RandomProbe, StationaryLQG, Zero
 
 
-def run(policy, y, u, seed=0):
-    u_last = jnp.concatenate([jnp.zeros((1, u.shape[1])), jnp.asarray(u[:-1])])
-    return jax.lax.scan(
-        lambda m, now: policy.step(m, *now), policy.init(jax.random.key(seed)), (jnp.asarray(y), u_last)
-    )[1]
-
-
 def test_random_inputs_end_when_they_should_and_the_successor_has_watched():
     plant = random_plant(0)
     y, u = random_record(0, plant)
-    expected = run(StationaryLQG(plant), y, u)
-    chosen = run(RandomProbe(4, StationaryLQG(plant)), y, u)
+    expected = replay(StationaryLQG(plant), y, u)[1]
+    chosen = replay(RandomProbe(4, StationaryLQG(plant)), y, u)[1]
     np.testing.assert_array_equal(chosen[4:], expected[4:])
     assert np.all(chosen[:4] != expected[:4])
 
 
 def test_random_inputs_have_the_scale_asked_for():
     probe = RandomProbe(4000, Zero(num_inputs=1, num_outputs=1), scale=3.0)
-    drawn = run(probe, np.zeros((4000, 1)), np.zeros((4000, 1)))
+    drawn = replay(probe, np.zeros((4000, 1)), np.zeros((4000, 1)))[1]
     # The variance of n draws has a relative standard error of sqrt(2/n); four of them.
     assert abs(np.var(drawn) / 9 - 1) < 4 * np.sqrt(2 / 4000)
-    assert run(probe, np.zeros((2, 1)), np.zeros((2, 1)), seed=1)[0] != drawn[0]
+    assert replay(probe, np.zeros((2, 1)), np.zeros((2, 1)), seed=1)[1][0] != drawn[0]
 
 
 def test_a_probing_bank_starts_as_its_bank_and_leaves_it_alone_when_settled():
@@ -38,17 +32,17 @@ def test_a_probing_bank_starts_as_its_bank_and_leaves_it_alone_when_settled():
     y, u = random_record(0, plants[0])
     bank = ModelBank(lg.stack(plants))
     probing = ProbingBank(bank, key=jax.random.key(0))
-    np.testing.assert_allclose(run(probing, y, u), run(bank, y, u), rtol=1e-12)
+    np.testing.assert_allclose(replay(probing, y, u)[1], replay(bank, y, u)[1], rtol=1e-12)
 
     shaken = eqx.tree_at(
         lambda p: (p.lean.layers[-1].bias, p.probe.layers[-1].bias),
         probing,
         (jnp.asarray([1.0, -1.0]), jnp.ones(2)),
     )
-    assert np.all(np.abs(run(shaken, y, u) - run(bank, y, u))[0] > 1e-3)
+    assert np.all(np.abs(replay(shaken, y, u)[1] - replay(bank, y, u)[1])[0] > 1e-3)
     certain = eqx.tree_at(lambda p: p.bank.log_prior, shaken, jnp.asarray([0.0, -1e3]))
     alone = eqx.tree_at(lambda b: b.log_prior, bank, jnp.asarray([0.0, -1e3]))
-    np.testing.assert_allclose(run(certain, y, u), run(alone, y, u), atol=1e-9)
+    np.testing.assert_allclose(replay(certain, y, u)[1], replay(alone, y, u)[1], atol=1e-9)
 
 
 @pytest.mark.usefixtures("as_users_run_it")

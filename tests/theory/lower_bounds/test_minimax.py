@@ -81,7 +81,7 @@ def test_what_cannot_be_is_named(members, horizon, message):
 
 
 def test_every_kind_is_tried_and_has_words_for_the_page():
-    bound = minimax_lower_bound(OPPOSITE, horizon=1)
+    bound = minimax_lower_bound(opposite(), horizon=1)
     assert set(bound.by_kind) == {"trivial", *BOUNDS}
     assert set(BOUNDS) <= set(WORDS)
     assert all(kind == bound.kind for kind, bound in BOUNDS.items())
