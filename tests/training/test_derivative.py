@@ -14,7 +14,7 @@ from lqgap.training.objective import make_objective
 SYSTEMS = lg.stack([random_plant(0), random_plant(1)])
 BANK = ModelBank(SYSTEMS, horizon=8)
 OBJECTIVE = make_objective(
-    BANK, SYSTEMS, read_limits(None, num_inputs=2), horizon=8, dtype=jnp.float64, fade=1.0
+    BANK, SYSTEMS, read_limits(None, num_inputs=2), horizon=8, dtype=jnp.float64, backprop_decay=1.0
 )
 WEIGHTS = jnp.asarray([0.3, 0.7])
 PARAMETERS, FROZEN = eqx.partition(BANK, BANK.trainable())
