@@ -24,7 +24,7 @@ def example():
     """A bank on two plants, its objective, and weights of the plants."""
     bank = ModelBank(systems(), horizon=8)
     free = read_limits(None, num_inputs=2)
-    objective = make_objective(bank, systems(), free, horizon=8, dtype=jnp.float64, fade=1.0)
+    objective = make_objective(bank, systems(), free, horizon=8, dtype=jnp.float64, backprop_decay=1.0)
     return bank, objective, jnp.asarray([0.3, 0.7])
 
 

@@ -6,7 +6,7 @@ from random_systems import random_plant
 
 import lqgap as lg
 from lqgap.policies import StationaryLQG
-from lqgap.training.engine import make_trainer, run, start, train_some
+from lqgap.training.engine import make_trainer
 from lqgap.training.objective import AbstractObjective, ExactObjective
 from lqgap.training.options import TrainingOptions
 
@@ -19,14 +19,14 @@ def make(objective, *, is_robust=True, policy=None):
     trainer, parameters = make_trainer(
         policy, objective, jax.random.key(0), options=OPTIONS, is_robust=is_robust
     )
-    return trainer, start(trainer, parameters, jnp.asarray([0.5, 0.5]))
+    return trainer, trainer.start(parameters, jnp.asarray([0.5, 0.5]))
 
 
 def test_training_lowers_the_worst_gap_and_never_ends_worse_than_it_was():
     objective = ExactObjective(lg.stack(PLANTS), 12)
     trainer, state = make(objective)
     seen = []
-    state = run(trainer, state, jnp.asarray([0.5, 0.5]), on_validation=lambda s, g: seen.append((s, g.max())))
+    state = trainer.run(state, jnp.asarray([0.5, 0.5]), on_validation=lambda s, g: seen.append((s, g.max())))
     scores = [float(s.best_score) for s, _ in seen]
     assert scores == sorted(scores, reverse=True)
     before = max(float(lg.exact_gap(StationaryLQG(PLANTS[0]), plant, horizon=12)) for plant in PLANTS)
@@ -39,7 +39,7 @@ def test_weight_moves_to_the_member_with_the_larger_gap_only_against_an_adversar
     objective = ExactObjective(lg.stack(PLANTS), 12)
     for is_robust in (True, False):
         trainer, state = make(objective, is_robust=is_robust)
-        state, gaps = train_some(trainer, state, 5)
+        state, gaps = trainer.train_some(state, 5)
         larger = int(np.argmax(gaps[0]))
         weight = float(jnp.exp(state.log_weights[larger]))
         assert (weight > 0.51) == is_robust
@@ -55,9 +55,9 @@ class Broken(AbstractObjective):
 
 def test_updates_that_are_not_finite_are_undone_counted_and_make_steps_smaller():
     trainer, state = make(Broken())
-    state, _ = train_some(trainer, state, 12)
+    state, _ = trainer.train_some(state, 12)
     assert int(state.skipped) >= 5
-    assert float(state.shrink) < 0.1
+    assert float(state.step_scale) < 0.1
     assert all(
         np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(eqx.filter(state.parameters, eqx.is_array))
     )

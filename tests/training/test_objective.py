@@ -26,7 +26,9 @@ def free():
 
 
 def objective_for(policy, limits=None):
-    return make_objective(policy, systems(), limits or free(), horizon=8, dtype=jnp.float64, fade=1.0)
+    return make_objective(
+        policy, systems(), limits or free(), horizon=8, dtype=jnp.float64, backprop_decay=1.0
+    )
 
 
 def test_linear_policies_have_exact_gaps_unless_inputs_are_limited():
@@ -54,7 +56,7 @@ def test_a_mixture_has_the_mean_of_its_components_gaps():
 
 
 @pytest.mark.slow
-def test_the_derivative_is_that_of_differences_when_nothing_fades_or_is_shortened(monkeypatch):
+def test_the_derivative_is_that_of_differences_when_nothing_is_truncated_or_shortened(monkeypatch):
     monkeypatch.setattr("lqgap.training.objective.TAIL", 1e9)
     bank = ModelBank(systems(), horizon=8)
     objective = objective_for(bank)
@@ -68,7 +70,7 @@ def test_the_derivative_is_that_of_differences_when_nothing_fades_or_is_shortene
     faded = SampledObjective(objective.references, free(), jnp.asarray(0.5))
     np.testing.assert_allclose(mean_gap(0.3, faded), mean_gap(0.3), rtol=1e-12)
     assert abs(jax.grad(lambda t: mean_gap(t, faded))(0.3) - slope) > 1e-6 * abs(slope)
-    np.testing.assert_allclose(faded.looking_back(jnp.asarray(0.04)).fade, 0.9)
+    np.testing.assert_allclose(faded.with_step_scale(jnp.asarray(0.04)).backprop_decay, 0.9)
 
 
 def test_the_tail_keeps_its_values_and_loses_its_pull():

@@ -59,7 +59,8 @@ def sum_rollouts(
             indices = jnp.arange(sums.count, sums.count + block)
             added = [np.asarray(part) for part in block_fn(indices, indices < sums.count + count)]
             with np.errstate(over="ignore"):
-                parts = [old + new for old, new in zip(sums.parts or [0.0] * len(added), added, strict=True)]
+                before = sums.parts or [np.zeros(())] * len(added)
+                parts = [np.asarray(old + new) for old, new in zip(before, added, strict=True)]
             sums = Sums(sums.count + count, parts)
             advance(count)
     return sums

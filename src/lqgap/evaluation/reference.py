@@ -87,19 +87,19 @@ def excess(
     key: PRNGKeyArray,
     limits: Limits,
     *,
-    fade: Float[Array, ""] | None = None,
+    backprop_decay: Float[Array, ""] | None = None,
 ) -> Excess:
     """The excess cost of a policy along one rollout, whose noise is made of standard normal numbers.
 
     Args:
-        fade: the share of a derivative that passes from a step to the one before it, if not all. Less than
-            one forgets what happened long ago, and keeps derivatives of loops that amplify small changes
-            finite.
+        backprop_decay: the share of a derivative that passes from a step to the one before it, if not all.
+            Less than one truncates back-propagation through time softly, and keeps derivatives of loops that
+            amplify small changes finite.
     """
     A, B, C = reference.A, reference.B, reference.C
 
     def step(carry: tuple[Any, Array, Array], given: tuple[Array, ...]) -> tuple[Any, Array]:
-        memory, predicted, u_last = _fade(carry, fade)
+        memory, predicted, u_last = _decay(carry, backprop_decay)
         K, M, L, S_root, normal = given
         now = emit(C, L, S_root, predicted, normal)
         memory, u = policy.step(memory, now.y, u_last)
@@ -113,14 +113,14 @@ def excess(
     return Excess(per_step=per_step, predicted=predicted)
 
 
-def _fade(tree: Any, share: Float[Array, ""] | None) -> Any:
-    """The same values with fainter derivatives."""
+def _decay(tree: Any, share: Float[Array, ""] | None) -> Any:
+    """The same values with smaller derivatives."""
     if share is None:
         return tree
 
-    def fade(leaf: Any) -> Any:
+    def weaken(leaf: Any) -> Any:
         return (
             jax.lax.stop_gradient((1 - share) * leaf) + share * leaf if eqx.is_inexact_array(leaf) else leaf
         )
 
-    return jax.tree.map(fade, tree)
+    return jax.tree.map(weaken, tree)

@@ -1,10 +1,11 @@
 """The two oracles: robust adversarial training and domain randomisation."""
 
 from lqgap.training.options import TrainingOptions
-from lqgap.training.oracle import Monitor, train_randomized, train_robust
 from lqgap.training.result import TrainingResult
+from lqgap.training.robust import train_randomized, train_robust
 from lqgap.training.search import find_worst
 from lqgap.training.stabilizer import find_stabilizer
+from lqgap.training.task import Monitor
 from lqgap.training.width import WidthCurve, gap_versus_width
 
 __all__ = [

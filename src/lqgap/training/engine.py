@@ -4,10 +4,10 @@
     adversary:  q_i <- q_i exp(rate (2 g_i - g_i before)) ,   g = gap / max gap      (robust; optimistic)
                 q fixed                                                             (randomised)
 
-At regular steps the latest policy and the average of recent ones are judged on noise that stays the same,
+At regular steps the latest policy and the average of recent ones are validated on noise that stays the same,
 by the largest gap (robust) or the mean one (randomised); the best one seen, the start included, is the
-result, so that training on never makes it worse. Where looks bring no improvement, training begins again
-from the best policy with smaller steps. Updates that are not finite are undone, counted, and make later
+result, so that training on never makes it worse. Where validations bring no improvement, training begins
+again from the best policy with smaller steps. Updates that are not finite are undone, counted, and make later
 steps smaller.
 """
 
@@ -28,10 +28,10 @@ from lqgap.training.options import TrainingOptions
 
 MEMORY = 0.95  # of the averages of gradients' sizes and of policies
 WEIGHT_MEMORY = 0.995  # of the average of the adversary's weights, which go round the saddle point
-LOST = 2  # looks without improvement after which it begins again from the best policy
+STALE = 2  # validations without improvement after which it begins again from the best policy
 FAR_WORSE = 1.5  # times the best score: then at once
 SMALLER = 0.3  # times the steps before, from then on
-SPIKE = 3.0  # a gradient larger than so many times the usual is shortened
+SPIKE = 3.0  # a gradient larger than this many times the usual is shortened
 
 
 class TrainingState(eqx.Module):
@@ -45,13 +45,13 @@ class TrainingState(eqx.Module):
     weights_sum: Float[Array, " member"]
     last_gaps: Float[Array, " member"]
     gradient_size: Float[Array, ""]
-    shrink: Float[Array, ""]
+    step_scale: Float[Array, ""]  # of all steps: smaller after each failure
     step: Int[Array, ""]
     skipped: Int[Array, ""]
     best: Any
     best_score: Float[Array, ""]
     best_weights: Float[Array, " member"]
-    since_best: Int[Array, ""]
+    num_stale: Int[Array, ""]  # validations since the last improvement
 
 
 class Trainer(eqx.Module):
@@ -76,6 +76,145 @@ class Trainer(eqx.Module):
         """Adam with a rate that falls to a tenth."""
         rate = optax.cosine_decay_schedule(self.options.learning_rate, self.num_steps, alpha=0.1)
         return optax.adam(rate)
+
+    def start(self, parameters: Any, weights: Float[Array, " member"]) -> TrainingState:
+        """The state before the first update."""
+        zeros = jnp.zeros_like(weights)
+        return TrainingState(
+            parameters=parameters,
+            before=parameters,
+            average=parameters,
+            optimizer=self.optimizer.init(parameters),
+            log_weights=jnp.log(weights),
+            weights_sum=zeros,
+            last_gaps=zeros,
+            gradient_size=jnp.zeros_like(weights[0]),
+            step_scale=jnp.ones_like(weights[0]),
+            step=jnp.asarray(0),
+            skipped=jnp.asarray(0),
+            best=parameters,
+            best_score=jnp.full_like(weights[0], jnp.inf),
+            best_weights=weights,
+            num_stale=jnp.asarray(0),
+        )
+
+    @eqx.filter_jit
+    def train_some(self, state: TrainingState, num_updates: int) -> tuple[TrainingState, Array]:
+        """Several updates at once, and the gaps seen on the way."""
+
+        def update(state: TrainingState, _: None) -> tuple[TrainingState, Array]:
+            return self._update(state)
+
+        return jax.lax.scan(update, state, length=num_updates)
+
+    @eqx.filter_jit
+    def validate(self, state: TrainingState, weights: Array) -> tuple[TrainingState, Array]:
+        """Evaluate the latest policy and the average of recent ones; keep the better one if it is best."""
+        options = self.options
+
+        def judge(parameters: Any) -> Array:
+            return self.objective.gaps(
+                self.policy(parameters), self.key_validation, options.validation_rollouts_for(len(weights))
+            )
+
+        gaps = jnp.stack([judge(state.parameters), judge(state.average)])
+        gaps = jnp.where(jnp.isfinite(gaps), gaps, jnp.inf)
+        scores = jnp.where(self.is_robust, jnp.max(gaps, axis=1), gaps @ weights)
+        better = jnp.argmin(scores)
+        candidate = jax.tree.map(lambda a, b: jnp.where(better == 0, a, b), state.parameters, state.average)
+        is_best = scores[better] < state.best_score
+        is_progress = scores[better] < state.best_score * (1 - options.tolerance)
+        num_stale = jnp.where(is_progress, 0, state.num_stale + 1)
+        average_weights = state.weights_sum / jnp.maximum(jnp.sum(state.weights_sum), 1e-30)
+        state = eqx.tree_at(
+            lambda s: (s.best, s.best_score, s.best_weights, s.num_stale),
+            state,
+            (
+                jax.tree.map(lambda new, old: jnp.where(is_best, new, old), candidate, state.best),
+                jnp.where(is_best, scores[better], state.best_score),
+                jnp.where(is_best & (state.step > 0), average_weights, state.best_weights),
+                num_stale,
+            ),
+        )
+        is_far_worse = scores[better] > FAR_WORSE * state.best_score
+        goes_back = is_far_worse | ((num_stale > 0) & (num_stale % STALE == 0))
+        return _return_to_best(state, goes_back), gaps[better]
+
+    def run(
+        self,
+        state: TrainingState,
+        weights: Float[Array, " member"],
+        *,
+        on_validation: Callable[[TrainingState, np.ndarray], None],
+    ) -> TrainingState:
+        """Train until nothing improves or the steps are used up."""
+        options = self.options
+        if int(state.step) == 0:
+            state, gaps = self.validate(state, weights)
+            on_validation(state, np.asarray(gaps))
+        while int(state.step) < self.num_steps and int(state.num_stale) < options.patience:
+            count = min(options.validate_every, self.num_steps - int(state.step))
+            state, _ = self.train_some(state, count)
+            state, gaps = self.validate(state, weights)
+            on_validation(state, np.asarray(gaps))
+        return state
+
+    def _update(self, state: TrainingState) -> tuple[TrainingState, Array]:
+        options = self.options
+        weights = jax.nn.softmax(state.log_weights)
+        key = jax.random.fold_in(self.key_noise, state.step)
+        gaps, gradient = self._differentiate(state, weights, key)
+        size = optax.tree.norm(gradient)
+        is_finite = jnp.isfinite(size) & jnp.all(jnp.isfinite(gaps))
+        parameters, optimizer, gradient_size = self._descend(state, gradient, size)
+        relative = gaps / jnp.maximum(jnp.max(gaps), 1e-30)
+        ahead = jnp.where(state.step == 0, relative, 2 * relative - state.last_gaps)
+        log_weights = state.log_weights + jnp.where(self.is_robust, options.adversary_rate * ahead, 0.0)
+        moved = TrainingState(
+            parameters=parameters,
+            before=state.parameters,
+            average=jax.tree.map(lambda a, p: MEMORY * a + (1 - MEMORY) * p, state.average, parameters),
+            optimizer=optimizer,
+            log_weights=log_weights - jax.nn.logsumexp(log_weights),
+            weights_sum=WEIGHT_MEMORY * state.weights_sum + weights,
+            last_gaps=relative,
+            gradient_size=gradient_size,
+            step_scale=state.step_scale,
+            step=state.step + 1,
+            skipped=state.skipped,
+            best=state.best,
+            best_score=state.best_score,
+            best_weights=state.best_weights,
+            num_stale=state.num_stale,
+        )
+        back = eqx.tree_at(
+            lambda s: (s.parameters, s.step_scale, s.step, s.skipped),
+            state,
+            (state.before, 0.5 * state.step_scale, state.step + 1, state.skipped + 1),
+        )
+        state = jax.tree.map(lambda new, old: jnp.where(is_finite, new, old), moved, back)
+        return state, jnp.where(is_finite, gaps, jnp.inf)
+
+    def _differentiate(
+        self, state: TrainingState, weights: Float[Array, " member"], key: Array
+    ) -> tuple[Float[Array, " member"], Any]:
+        objective: Any = self.objective
+        count = self.options.rollouts_for(len(weights))
+        given = (state.parameters, self.frozen, weights, key)
+        if self.is_polishing:
+            spread = jax.tree.map(lambda size: self.options.smoothing * state.step_scale * size, self.sizes)
+            return smoothed(objective, *given, num_rollouts=2 * count, spread=spread)
+        return pathwise(objective.with_step_scale(state.step_scale), *given, num_rollouts=count)
+
+    def _descend(self, state: TrainingState, gradient: Any, size: Float[Array, ""]) -> tuple[Any, Any, Array]:
+        usual = jnp.where(state.gradient_size == 0, size, state.gradient_size)
+        shortened = jnp.minimum(1.0, SPIKE * usual / jnp.maximum(size, 1e-30))
+        gradient = jax.tree.map(lambda g, s: s * shortened * g, gradient, self.sizes)
+        updates, optimizer = self.optimizer.update(gradient, state.optimizer)
+        parameters = jax.tree.map(
+            lambda p, u, s: p + s * state.step_scale * u, state.parameters, updates, self.sizes
+        )
+        return parameters, optimizer, MEMORY * usual + (1 - MEMORY) * jnp.minimum(size, SPIKE * usual)
 
 
 def make_trainer(
@@ -106,171 +245,31 @@ def make_trainer(
     return trainer, parameters
 
 
-def start(trainer: Trainer, parameters: Any, weights: Float[Array, " member"]) -> TrainingState:
-    """The state before the first update."""
-    zeros = jnp.zeros_like(weights)
-    return TrainingState(
-        parameters=parameters,
-        before=parameters,
-        average=parameters,
-        optimizer=trainer.optimizer.init(parameters),
-        log_weights=jnp.log(weights),
-        weights_sum=zeros,
-        last_gaps=zeros,
-        gradient_size=jnp.zeros_like(weights[0]),
-        shrink=jnp.ones_like(weights[0]),
-        step=jnp.asarray(0),
-        skipped=jnp.asarray(0),
-        best=parameters,
-        best_score=jnp.full_like(weights[0], jnp.inf),
-        best_weights=weights,
-        since_best=jnp.asarray(0),
-    )
-
-
-@eqx.filter_jit
-def train_some(trainer: Trainer, state: TrainingState, num_updates: int) -> tuple[TrainingState, Array]:
-    """Several updates at once, and the gaps seen on the way."""
-
-    def update(state: TrainingState, _: None) -> tuple[TrainingState, Array]:
-        return _update(trainer, state)
-
-    return jax.lax.scan(update, state, length=num_updates)
-
-
-@eqx.filter_jit
-def validate(trainer: Trainer, state: TrainingState, weights: Array) -> tuple[TrainingState, Array]:
-    """Judge the latest policy and the average of recent ones; keep the better one if it is the best yet."""
-    options = trainer.options
-
-    def judge(parameters: Any) -> Array:
-        return trainer.objective.gaps(
-            trainer.policy(parameters), trainer.key_validation, options.looks_for(len(weights))
-        )
-
-    gaps = jnp.stack([judge(state.parameters), judge(state.average)])
-    gaps = jnp.where(jnp.isfinite(gaps), gaps, jnp.inf)
-    scores = jnp.where(trainer.is_robust, jnp.max(gaps, axis=1), gaps @ weights)
-    better = jnp.argmin(scores)
-    candidate = jax.tree.map(lambda a, b: jnp.where(better == 0, a, b), state.parameters, state.average)
-    is_best = scores[better] < state.best_score
-    is_progress = scores[better] < state.best_score * (1 - options.tolerance)
-    since_best = jnp.where(is_progress, 0, state.since_best + 1)
-    average_weights = state.weights_sum / jnp.maximum(jnp.sum(state.weights_sum), 1e-30)
-    state = eqx.tree_at(
-        lambda s: (s.best, s.best_score, s.best_weights, s.since_best),
-        state,
-        (
-            jax.tree.map(lambda new, old: jnp.where(is_best, new, old), candidate, state.best),
-            jnp.where(is_best, scores[better], state.best_score),
-            jnp.where(is_best & (state.step > 0), average_weights, state.best_weights),
-            since_best,
-        ),
-    )
-    is_far_worse = scores[better] > FAR_WORSE * state.best_score
-    is_lost = is_far_worse | ((since_best > 0) & (since_best % LOST == 0))
-    return _return_to_best(state, is_lost), gaps[better]
-
-
-def run(
-    trainer: Trainer,
-    state: TrainingState,
-    weights: Float[Array, " member"],
-    *,
-    on_validation: Callable[[TrainingState, np.ndarray], None],
-) -> TrainingState:
-    """Train until nothing improves or the steps are used up."""
-    options = trainer.options
-    if int(state.step) == 0:
-        state, gaps = validate(trainer, state, weights)
-        on_validation(state, np.asarray(gaps))
-    while int(state.step) < trainer.num_steps and int(state.since_best) < options.patience:
-        count = min(options.validate_every, trainer.num_steps - int(state.step))
-        state, _ = train_some(trainer, state, count)
-        state, gaps = validate(trainer, state, weights)
-        on_validation(state, np.asarray(gaps))
-    return state
-
-
-def _return_to_best(state: TrainingState, is_lost: Bool[Array, ""]) -> TrainingState:
+def _return_to_best(state: TrainingState, goes_back: Bool[Array, ""]) -> TrainingState:
     """Begin again from the best policy and the usual weights, with smaller steps and no momentum."""
     usual = jnp.log(state.weights_sum / jnp.sum(state.weights_sum))
-    best = lambda now: jax.tree.map(lambda b, p: jnp.where(is_lost, b, p), state.best, now)  # noqa: E731
+    best = lambda now: jax.tree.map(lambda b, p: jnp.where(goes_back, b, p), state.best, now)  # noqa: E731
     return eqx.tree_at(
-        lambda s: (s.parameters, s.before, s.average, s.optimizer, s.gradient_size, s.log_weights, s.shrink),
+        lambda s: (
+            s.parameters,
+            s.before,
+            s.average,
+            s.optimizer,
+            s.gradient_size,
+            s.log_weights,
+            s.step_scale,
+        ),
         state,
         (
             best(state.parameters),
             best(state.before),
             best(state.average),
-            jax.tree.map(lambda now: jnp.where(is_lost, 0, now), state.optimizer),
-            jnp.where(is_lost, 0, state.gradient_size),
-            jnp.where(is_lost, usual, state.log_weights),
-            jnp.where(is_lost, SMALLER * state.shrink, state.shrink),
+            jax.tree.map(lambda now: jnp.where(goes_back, 0, now), state.optimizer),
+            jnp.where(goes_back, 0, state.gradient_size),
+            jnp.where(goes_back, usual, state.log_weights),
+            jnp.where(goes_back, SMALLER * state.step_scale, state.step_scale),
         ),
     )
-
-
-def _update(trainer: Trainer, state: TrainingState) -> tuple[TrainingState, Array]:
-    options = trainer.options
-    weights = jax.nn.softmax(state.log_weights)
-    key = jax.random.fold_in(trainer.key_noise, state.step)
-    gaps, gradient = _differentiate(trainer, state, weights, key)
-    size = optax.tree.norm(gradient)
-    is_finite = jnp.isfinite(size) & jnp.all(jnp.isfinite(gaps))
-    parameters, optimizer, gradient_size = _descend(trainer, state, gradient, size)
-    relative = gaps / jnp.maximum(jnp.max(gaps), 1e-30)
-    ahead = jnp.where(state.step == 0, relative, 2 * relative - state.last_gaps)
-    log_weights = state.log_weights + jnp.where(trainer.is_robust, options.adversary_rate * ahead, 0.0)
-    moved = TrainingState(
-        parameters=parameters,
-        before=state.parameters,
-        average=jax.tree.map(lambda a, p: MEMORY * a + (1 - MEMORY) * p, state.average, parameters),
-        optimizer=optimizer,
-        log_weights=log_weights - jax.nn.logsumexp(log_weights),
-        weights_sum=WEIGHT_MEMORY * state.weights_sum + weights,
-        last_gaps=relative,
-        gradient_size=gradient_size,
-        shrink=state.shrink,
-        step=state.step + 1,
-        skipped=state.skipped,
-        best=state.best,
-        best_score=state.best_score,
-        best_weights=state.best_weights,
-        since_best=state.since_best,
-    )
-    back = eqx.tree_at(
-        lambda s: (s.parameters, s.shrink, s.step, s.skipped),
-        state,
-        (state.before, 0.5 * state.shrink, state.step + 1, state.skipped + 1),
-    )
-    state = jax.tree.map(lambda new, old: jnp.where(is_finite, new, old), moved, back)
-    return state, jnp.where(is_finite, gaps, jnp.inf)
-
-
-def _differentiate(
-    trainer: Trainer, state: TrainingState, weights: Float[Array, " member"], key: Array
-) -> tuple[Float[Array, " member"], Any]:
-    objective: Any = trainer.objective
-    count = trainer.options.rollouts_for(len(weights))
-    given = (state.parameters, trainer.frozen, weights, key)
-    if trainer.is_polishing:
-        spread = jax.tree.map(lambda size: trainer.options.smoothing * state.shrink * size, trainer.sizes)
-        return smoothed(objective, *given, num_rollouts=2 * count, spread=spread)
-    return pathwise(objective.looking_back(state.shrink), *given, num_rollouts=count)
-
-
-def _descend(
-    trainer: Trainer, state: TrainingState, gradient: Any, size: Float[Array, ""]
-) -> tuple[Any, Any, Array]:
-    usual = jnp.where(state.gradient_size == 0, size, state.gradient_size)
-    shortened = jnp.minimum(1.0, SPIKE * usual / jnp.maximum(size, 1e-30))
-    gradient = jax.tree.map(lambda g, s: s * shortened * g, gradient, trainer.sizes)
-    updates, optimizer = trainer.optimizer.update(gradient, state.optimizer)
-    parameters = jax.tree.map(
-        lambda p, u, s: p + s * state.shrink * u, state.parameters, updates, trainer.sizes
-    )
-    return parameters, optimizer, MEMORY * usual + (1 - MEMORY) * jnp.minimum(size, SPIKE * usual)
 
 
 def _size(array: Array) -> Array:

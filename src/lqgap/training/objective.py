@@ -6,8 +6,8 @@ that its weights have derivatives too.
 
 Gaps have long tails, and loops that adapt amplify small changes. Two measures keep derivatives useful
 without changing the gaps themselves: a rollout whose excess is more than a few times the mean has its
-derivative shortened in proportion, and from a step to the one before it a derivative passes only in part
-(`fade`).
+derivative shortened in proportion, and back-propagation through time is truncated softly: from a step to the
+one before it a derivative passes only in part (`backprop_decay`).
 """
 
 import abc
@@ -41,8 +41,8 @@ class AbstractObjective(eqx.Module):
     ) -> Float[Array, " member"]:
         """The gaps of one policy that is not a mixture."""
 
-    def looking_back(self, shrink: Float[Array, ""]) -> "AbstractObjective":  # noqa: ARG002
-        """The same gaps, with derivatives fit for steps that have shrunk so far."""
+    def with_step_scale(self, step_scale: Float[Array, ""]) -> "AbstractObjective":  # noqa: ARG002
+        """The same gaps, with derivatives fit for steps of this scale."""
         return self
 
     def gaps(self, policy: AbstractPolicy, key: Array, num_rollouts: int) -> Float[Array, " member"]:
@@ -76,7 +76,7 @@ class SampledObjective(AbstractObjective):
 
     references: Reference
     limits: Limits
-    fade: Float[Array, ""]
+    backprop_decay: Float[Array, ""]
 
     def component_gaps(
         self, policy: AbstractPolicy, key: Array, num_rollouts: int
@@ -86,20 +86,23 @@ class SampledObjective(AbstractObjective):
         totals = self.totals(lambda _: policy, numbers, rollout_keys(key, numbers))
         return jnp.mean(jax.vmap(shorten_tail)(totals), axis=1)
 
-    def looking_back(self, shrink: Float[Array, ""]) -> "SampledObjective":
+    def with_step_scale(self, step_scale: Float[Array, ""]) -> "SampledObjective":
         """Small steps can afford derivatives that reach farther back."""
-        return SampledObjective(self.references, self.limits, 1 - (1 - self.fade) * jnp.sqrt(shrink))
+        decay = 1 - (1 - self.backprop_decay) * jnp.sqrt(step_scale)
+        return SampledObjective(self.references, self.limits, decay)
 
     def totals(
         self, policy_from: Callable[[Any], AbstractPolicy], given: Any, keys: tuple[Array, Array]
     ) -> Float[Array, "member rollout"]:
         """The excess of every rollout, with the policy made from what is given for this rollout."""
-        keys_noise, keys_policy = _share_among_devices(keys)
+        keys_noise, keys_policy = keys
         num_steps = self.references.K.shape[1]
         normals = draw_normals(keys_noise, num_steps=num_steps, like=self.references)
 
         def of_pair(reference: Reference, own: Any, normal: Array, key: Array) -> Array:
-            run = excess(policy_from(own), reference, normal, key, self.limits, fade=self.fade)
+            run = excess(
+                policy_from(own), reference, normal, key, self.limits, backprop_decay=self.backprop_decay
+            )
             return jnp.sum(run.per_step)
 
         of_member = jax.vmap(of_pair, in_axes=(None, 0, 0, 0))
@@ -109,14 +112,15 @@ class SampledObjective(AbstractObjective):
 
 
 def make_objective(
-    policy: AbstractPolicy, systems: LQG, limits: Limits, *, horizon: int, dtype: type, fade: float
+    policy: AbstractPolicy, systems: LQG, limits: Limits, *, horizon: int, dtype: type, backprop_decay: float
 ) -> AbstractObjective:
     """The exact objective where there is one."""
     is_free = bool(np.all(np.isinf(limits.low)) and np.all(np.isinf(limits.high)))
     parts = policy.policies if isinstance(policy, Mixture) else (policy,)
     if is_free and all(isinstance(part, AbstractLinearPolicy) for part in parts):
         return ExactObjective(systems, horizon)
-    return cast(SampledObjective(references_of(systems, horizon=horizon), limits, jnp.asarray(fade)), dtype)
+    references = references_of(systems, horizon=horizon)
+    return cast(SampledObjective(references, limits, jnp.asarray(backprop_decay)), dtype)
 
 
 def is_exact(objective: AbstractObjective) -> bool:
@@ -129,15 +133,3 @@ def shorten_tail(totals: Float[Array, " rollout"]) -> Float[Array, " rollout"]:
     bound = TAIL * jnp.mean(totals)
     share = jax.lax.stop_gradient(jnp.minimum(1.0, bound / jnp.maximum(totals, 1e-30)))
     return share * totals + jax.lax.stop_gradient((1 - share) * totals)
-
-
-def _share_among_devices(keys: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Spread rollouts over all devices of this machine, if there are several and they come out even."""
-    devices = jax.devices()
-    if len(devices) == 1 or len(keys[0]) % len(devices):
-        return keys
-    mesh = jax.sharding.Mesh(np.asarray(devices), ("rollout",))
-    spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("rollout"))
-    return jax.lax.with_sharding_constraint(keys[0], spread), jax.lax.with_sharding_constraint(
-        keys[1], spread
-    )

@@ -18,19 +18,19 @@ class TrainingOptions:
         num_rollouts: of every member in each update; if left out, 512 of all together, and 16 at least.
         learning_rate: of Adam, relative to the size of what is trained.
         adversary_rate: of the exponentiated gradient: how fast weight moves to members with large gaps.
-        validate_every: updates between two looks at the worst gap on noise that stays the same.
-        validation_rollouts: of every member at each look; if left out, 4096 of all together, and 128 at
-            least.
+        validate_every: updates between two validations, on noise that stays the same.
+        validation_rollouts: of every member in each validation; if left out, 4096 of all together, and 128
+            at least.
         receipt_rollouts: of every member at the end, on fresh noise.
-        patience: looks without improvement after which training stops by itself.
+        patience: validations without improvement after which training stops by itself.
         tolerance: relative improvement that counts as one; and by how much a member found by the search over
             a continuous family must be worse than the class to join it.
         polish: most updates that follow, with smoothed derivatives (see `training.derivative`); if left out,
             as many as `steps` for a `ProbingBank`, whose choices between members have no derivative, and none
             for other policies.
         smoothing: the spread of the cloud of parameters then, relative to the size of what is trained.
-        fade: the share of a derivative that passes from a step of a rollout to the one before it, at first;
-            it grows as steps shrink.
+        backprop_decay: the share of a derivative that passes from a step of a rollout to the one before it,
+            at first (truncated back-propagation, softly); it grows as steps become smaller.
         precision: "float32" or "float64", of the updates; what is reported is in double precision.
         rounds: most rounds of search and training, for a continuous family.
     """
@@ -46,7 +46,7 @@ class TrainingOptions:
     tolerance: float = 0.01
     polish: int | None = None
     smoothing: float = 0.3
-    fade: float = 0.7
+    backprop_decay: float = 0.7
     precision: str = "float32"
     rounds: int = 4
 
@@ -62,7 +62,7 @@ class TrainingOptions:
         for name, least in (("num_rollouts", 1), ("validation_rollouts", 2), ("polish", 0)):
             if getattr(self, name) is not None:
                 read_count(name, getattr(self, name), least=least, most=1_000_000)
-        for name in ("learning_rate", "adversary_rate", "tolerance", "smoothing", "fade"):
+        for name in ("learning_rate", "adversary_rate", "tolerance", "smoothing", "backprop_decay"):
             read_positive(name, getattr(self, name))
         read_precision(self.precision)
 
@@ -76,8 +76,8 @@ class TrainingOptions:
             return self.polish
         return self.steps if policy.needs_smoothing else 0
 
-    def looks_for(self, num_members: int) -> int:
-        """Rollouts of every member at each look at a class of this size."""
+    def validation_rollouts_for(self, num_members: int) -> int:
+        """Rollouts of every member in each validation of a class of this size."""
         return self.validation_rollouts or max(128, 4096 // num_members)
 
 

@@ -23,7 +23,7 @@ from lqgap.evaluation import GapEstimate, gap
 from lqgap.policies import AbstractPolicy, ModelBank
 from lqgap.simulators import Finite, ParameterBox
 from lqgap.training.options import TrainingOptions
-from lqgap.training.oracle import train_randomized, train_robust
+from lqgap.training.robust import train_randomized, train_robust
 
 NUM_REAL = 64
 NUM_ROLLOUTS = 512

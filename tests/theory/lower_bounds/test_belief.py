@@ -155,7 +155,7 @@ def test_training_reaches_the_exact_minimax():
         validation_rollouts=8192,
         patience=15,
         adversary_rate=0.1,
-        fade=1.0,
+        backprop_decay=1.0,
         tolerance=1e-3,
     )
     trained = lg.train_robust(bank, opposite(), horizon=2, key=jax.random.key(0), options=options).policy

@@ -7,7 +7,7 @@ import pytest
 
 import lqgap as lg
 from lqgap.policies import ClippedHistory, LinearDynamic, ModelBank, Recurrent, StationaryLQG
-from lqgap.training import Monitor, TrainingOptions, train_randomized, train_robust
+from lqgap.training import TrainingOptions, train_randomized, train_robust
 
 
 @functools.cache
@@ -77,49 +77,6 @@ def test_randomisation_with_all_weight_on_one_member_is_that_members_controller(
         for policy in (start, result.policy, StationaryLQG(truth))
     )
     assert after < best + 0.02 * (before - best)
-
-
-@pytest.mark.slow
-def test_a_training_that_was_stopped_goes_on_with_the_same_result(tmp_path):
-    bank = ModelBank(golden_pair().systems, horizon=12)
-
-    class Stopped(Exception):  # noqa: N818
-        pass
-
-    def stop(record):
-        if record["step"] == 20:
-            raise Stopped
-
-    whole = train_robust(bank, golden_pair(), horizon=12, key=jax.random.key(0), options=SHORT)
-    with pytest.raises(Stopped):
-        train_robust(
-            bank,
-            golden_pair(),
-            horizon=12,
-            key=jax.random.key(0),
-            options=SHORT,
-            monitor=Monitor(stop, folder=tmp_path),
-        )
-    resumed = train_robust(
-        bank,
-        golden_pair(),
-        horizon=12,
-        key=jax.random.key(0),
-        options=SHORT,
-        monitor=Monitor(folder=tmp_path),
-    )
-    for one, other in zip(jax.tree.leaves(whole.policy), jax.tree.leaves(resumed.policy), strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert whole.history == resumed.history
-    with pytest.raises(lg.InvalidArgumentError, match="another training"):
-        train_robust(
-            bank,
-            golden_pair(),
-            horizon=12,
-            key=jax.random.key(1),
-            options=SHORT,
-            monitor=Monitor(folder=tmp_path),
-        )
 
 
 @pytest.mark.slow

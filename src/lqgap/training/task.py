@@ -1,0 +1,191 @@
+"""One training: its rounds, stages and checkpoints, and the evaluation of what it found."""
+
+import pathlib
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from lqgap.arguments import read_key
+from lqgap.errors import LqgapWarning
+from lqgap.evaluation import GapEstimate, gap
+from lqgap.evaluation.arguments import cast, read_horizon, read_precision
+from lqgap.policies import AbstractPolicy
+from lqgap.policies.limits import Limits, read_limits
+from lqgap.progress import track
+from lqgap.simulators import Finite
+from lqgap.training.checkpoint import Checkpoint, fingerprint
+from lqgap.training.engine import TrainingState, make_trainer
+from lqgap.training.objective import AbstractObjective, is_exact, make_objective
+from lqgap.training.options import TrainingOptions, read_options
+from lqgap.training.result import TrainingResult
+
+HOPELESS = 100.0  # times the optimal cost: a policy that loses more does not stabilise the plant
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """Where progress is reported to, and where the state is kept.
+
+    Args:
+        callback: called at every validation with a dictionary of numbers (step, worst, mean, best),
+            for a logger of your choice.
+        folder: for checkpoints; a training that was stopped goes on from there, with the same result.
+    """
+
+    callback: Callable[[dict[str, float]], None] | None = None
+    folder: str | pathlib.Path | None = None
+
+
+@dataclass
+class Outcome:
+    """What a round of training has found."""
+
+    policy: AbstractPolicy
+    members: Finite
+    weights: np.ndarray
+    is_converged: bool
+
+
+class TrainingTask:
+    """What all rounds of one training have in common."""
+
+    def __init__(self, policy: Any, horizon: Any, key: Any, options: Any, limits: Any, monitor: Any):
+        self.horizon = read_horizon(policy, horizon)
+        self.policy: AbstractPolicy = policy
+        self.key: Array = read_key(key)
+        self.options: TrainingOptions = read_options(options)
+        self.limits: Limits = read_limits(limits, num_inputs=policy.num_inputs)
+        self.monitor: Monitor = monitor or Monitor()
+        self.history: list[dict[str, float]] = []
+        self.num_stages = self.num_skipped = 0
+
+    def train(self, members: Finite, weights: np.ndarray, *, is_robust: bool) -> Outcome:
+        """One round, from the policy as it is now: first by pathwise derivatives, then polished."""
+        objective = make_objective(
+            self.policy,
+            members.systems,
+            self.limits,
+            horizon=self.horizon,
+            dtype=read_precision(self.options.precision),
+            backprop_decay=self.options.backprop_decay,
+        )
+        outcome = self._stage(objective, members, weights, is_robust=is_robust)
+        if self.options.polish_for(self.policy) and not is_exact(objective):
+            self.policy = outcome.policy
+            outcome = self._stage(objective, members, outcome.weights, is_robust=is_robust, is_polishing=True)
+        return outcome
+
+    def _stage(
+        self,
+        objective: AbstractObjective,
+        members: Finite,
+        weights: np.ndarray,
+        *,
+        is_robust: bool,
+        is_polishing: bool = False,
+    ) -> Outcome:
+        self.num_stages += 1
+        options = self.options
+        dtype = jnp.float64 if is_exact(objective) else read_precision(options.precision)
+        key = jax.random.fold_in(self.key, self.num_stages)
+        trainer, parameters = make_trainer(
+            cast(self.policy, dtype),
+            objective,
+            key,
+            options=options,
+            is_robust=is_robust,
+            is_polishing=is_polishing,
+        )
+        given = jnp.asarray(weights, dtype=dtype)
+        state = trainer.start(parameters, given)
+        checkpoint = self._checkpoint(members, weights, key, is_robust=is_robust)
+        if checkpoint is not None and (restored := checkpoint.load(state)) is not None:
+            state, self.history = restored
+        with track("polish" if is_polishing else "train", total=trainer.num_steps) as advance:
+            done = 0
+
+            def report(state: TrainingState, gaps: np.ndarray) -> None:
+                nonlocal done
+                record = {
+                    "stage": float(self.num_stages),
+                    "step": float(state.step),
+                    "worst": float(gaps.max()),
+                    "mean": float(weights @ gaps),
+                    "best": float(state.best_score),
+                    "skipped": float(state.skipped),
+                }
+                self.history.append(record)
+                advance(int(state.step) - done, f"worst {record['worst']:.4g} mean {record['mean']:.4g}")
+                done = int(state.step)
+                if checkpoint is not None:
+                    checkpoint.save(state, self.history)
+                if self.monitor.callback is not None:
+                    self.monitor.callback(record)
+
+            state = trainer.run(state, given, on_validation=report)
+        self.num_skipped += int(state.skipped)
+        best = cast(trainer.policy(state.best), jnp.float64)
+        mixture = np.asarray(state.best_weights, dtype=np.float64) if is_robust else np.asarray(weights)
+        return Outcome(
+            policy=best,
+            members=members,
+            weights=mixture / mixture.sum(),
+            is_converged=int(state.num_stale) >= options.patience,
+        )
+
+    def _checkpoint(
+        self, members: Finite, weights: np.ndarray, key: Array, *, is_robust: bool
+    ) -> Checkpoint | None:
+        if self.monitor.folder is None:
+            return None
+        owner = fingerprint(
+            self.policy,
+            members.systems,
+            weights,
+            self.horizon,
+            repr(self.options),
+            self.limits,
+            key,
+            is_robust,
+        )
+        return Checkpoint(pathlib.Path(self.monitor.folder) / f"{self.num_stages}.safetensors", owner)
+
+    def judge(self, policy: AbstractPolicy, members: Finite) -> GapEstimate:
+        """Gaps on noise that training never saw."""
+        limits = (np.asarray(self.limits.low), np.asarray(self.limits.high))
+        return gap(
+            policy,
+            members,
+            horizon=self.horizon,
+            key=jax.random.fold_in(self.key, 2**31 - 1),
+            num_rollouts=self.options.receipt_rollouts,
+            limits=limits,
+        )
+
+    def result(self, outcome: Outcome) -> TrainingResult:
+        """The policy, with gaps on noise that training never saw."""
+        result = TrainingResult(
+            policy=outcome.policy,
+            members=outcome.members,
+            weights=outcome.weights,
+            gaps=self.judge(outcome.policy, outcome.members),
+            history=tuple(self.history),
+            num_skipped=self.num_skipped,
+            is_converged=outcome.is_converged,
+        )
+        optimal = float(result.gaps.value[result.gaps.argworst])
+        if not result.worst_gap < HOPELESS * optimal:
+            warnings.warn(
+                f"the policy loses {result.worst_gap:.3g} on {result.describe_worst()}, where the optimal "
+                f"cost is {optimal:.3g}: it does not stabilise this plant. Start from a policy that does (a "
+                f"ModelBank, or lqgap.find_stabilizer), or narrow the class",
+                LqgapWarning,
+                stacklevel=3,
+            )
+        return result

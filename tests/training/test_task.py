@@ -1,0 +1,39 @@
+import jax
+import numpy as np
+import pytest
+
+import lqgap as lg
+from lqgap.policies import ModelBank
+from lqgap.training import Monitor, TrainingOptions, train_robust
+
+SHORT = TrainingOptions(steps=40, validate_every=10, validation_rollouts=64, receipt_rollouts=64)
+
+
+@pytest.mark.slow
+def test_a_training_that_was_stopped_goes_on_with_the_same_result(tmp_path):
+    pair = lg.simulators.Finite([lg.LQG([[0.9]], [[b]], [[1.0]]) for b in (1.0, -0.7)])
+    bank, key = ModelBank(pair.systems, horizon=12), jax.random.key(0)
+
+    class Stopped(Exception):  # noqa: N818
+        pass
+
+    def stop(record):
+        if record["step"] == 20:
+            raise Stopped
+
+    whole = train_robust(bank, pair, horizon=12, key=key, options=SHORT)
+    with pytest.raises(Stopped):
+        train_robust(bank, pair, horizon=12, key=key, options=SHORT, monitor=Monitor(stop, folder=tmp_path))
+    resumed = train_robust(bank, pair, horizon=12, key=key, options=SHORT, monitor=Monitor(folder=tmp_path))
+    for one, other in zip(jax.tree.leaves(whole.policy), jax.tree.leaves(resumed.policy), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert whole.history == resumed.history
+    with pytest.raises(lg.InvalidArgumentError, match="another training"):
+        train_robust(
+            bank,
+            pair,
+            horizon=12,
+            key=jax.random.key(1),
+            options=SHORT,
+            monitor=Monitor(folder=tmp_path),
+        )
