@@ -21,7 +21,6 @@ def block(length, *, switch_at=(), clip_at=None):
         choice=choice,
         theta=jnp.asarray([0.5]),
         J=jnp.asarray(2.0),
-        num_selected=jnp.asarray(3),
         clip_error=jnp.asarray(0.0),
         clip_bound=jnp.asarray(1.0),
         misfit=jnp.asarray(0.0),

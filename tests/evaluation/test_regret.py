@@ -42,3 +42,15 @@ def test_costs_by_brute_force_give_the_same_regret():
     )
     stderr = np.hypot(estimate.stderr[0], np.std(costs) / np.sqrt(4000))
     assert abs(estimate.mean[0] - (np.mean(costs) - 21 * lg.solve(plant).J)) < 4 * stderr
+
+
+def test_limits_are_part_of_the_policy():
+    plant = random_plant(0)
+    limits = ([-0.1, -0.2], [0.1, 0.2])
+    gains = LinearDynamic(Dc=[[-1.0, 0.0], [0.0, -1.0]])
+    clipped = lg.regret(gains, plant, horizon=15, key=KEY, num_rollouts=500, limits=limits)
+    costs = jax.vmap(lambda key: lg.rollout(gains, plant, horizon=15, key=key, limits=limits).cost.sum())(
+        jax.random.split(jax.random.key(1), 4000)
+    )
+    stderr = np.hypot(clipped.stderr[0], np.std(costs) / np.sqrt(4000))
+    assert abs(clipped.mean[0] - (np.mean(costs) - 16 * lg.solve(plant).J)) < 4 * stderr

@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +21,15 @@ def test_scales_are_units_of_observations():
     here, _ = plain.step(plain.init(jax.random.key(0)), jnp.ones(1), jnp.zeros(1))
     there, _ = scaled.step(scaled.init(jax.random.key(0)), jnp.full(1, 10.0), jnp.zeros(1))
     np.testing.assert_allclose(here, there)
+
+
+def test_scales_are_units_of_inputs():
+    plain = Recurrent(num_inputs=1, num_outputs=1, width=3, key=jax.random.key(0))
+    scaled = Recurrent(num_inputs=1, num_outputs=1, width=3, input_scale=[10.0], key=jax.random.key(0))
+    plain, scaled = (eqx.tree_at(lambda p: p.readout.weight, p, jnp.ones((1, 3))) for p in (plain, scaled))
+    _, here = plain.step(plain.init(jax.random.key(0)), jnp.ones(1), jnp.ones(1))
+    _, there = scaled.step(scaled.init(jax.random.key(0)), jnp.ones(1), jnp.full(1, 10.0))
+    np.testing.assert_allclose(10 * here, there)
 
 
 @pytest.mark.usefixtures("as_users_run_it")

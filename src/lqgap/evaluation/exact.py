@@ -5,10 +5,9 @@ With the controller u = Cc xi + Dc y, xi_+ = Ac xi + Bc y, the closed loop s = (
     AA = [[A + B Dc C, B Cc], [Bc C, Ac]] ,   Gam = diag(W, 0) + [B Dc; Bc] V [B Dc; Bc]' ,
     NN = [C 0]'Q[C 0] + [Dc C, Cc]'R[Dc C, Cc] ,   n0 = tr(QV) + tr(Dc'R Dc V) ,
 
-and its cost can be had forward, backward, or (time-invariant) by doubling, in log H steps:
+and its cost can be had forward or (time-invariant) by doubling, in log H steps:
 
     forward:   Pi_{h+1} = AA Pi_h AA' + Gam ,   V = sum_h tr(NN Pi_h) + n0
-    backward:  X_h = AA' X_{h+1} AA + NN ,      V = tr(X_0 Pi_0) + sum_h n0 + tr(X_{h+1} Gam)
     doubling:  the map over k steps composed with itself; nothing is subtracted, unstable loops are exact too
 
 The gap is summed from its identity (see `reference`) over the joint covariance of xhat and xi, not from a
@@ -40,7 +39,7 @@ from lqgap.policies import AbstractLinearPolicy, LinearStep
 from lqgap.systems import LQG
 from lqgap.systems.lqg import require_single
 
-METHODS = ("forward", "backward", "doubling")
+METHODS = ("forward", "doubling")
 
 
 class ClosedLoop(eqx.Module):
@@ -62,7 +61,7 @@ def exact_cost(
         raise InvalidArgumentError(f"method is {method!r}, expected one of {', '.join(METHODS)}")
     if method == "doubling" and policy.horizon is not None:
         raise InvalidArgumentError("method is 'doubling', but the policy changes with time: use 'forward'")
-    cost = {"forward": _forward, "backward": _backward, "doubling": _doubling}[method](policy, plant, horizon)
+    cost = (_forward if method == "forward" else _doubling)(policy, plant, horizon)
     if is_concrete(cost) and not jnp.isfinite(cost):
         # Powers of an unstable mode that nothing excites overflow; its covariance stays zero.
         return _forward(policy, plant, horizon)
@@ -137,17 +136,6 @@ def _forward(policy: AbstractLinearPolicy, plant: LQG, horizon: int) -> Array:
 
     first = _first_covariance(close_loop(policy.at(0), plant), plant)
     return jnp.sum(jax.lax.scan(step, first, jnp.arange(horizon + 1))[1])
-
-
-@eqx.filter_jit
-def _backward(policy: AbstractLinearPolicy, plant: LQG, horizon: int) -> Array:
-    def step(X: Array, time: Array) -> tuple[Array, Array]:
-        loop = close_loop(policy.at(time), plant)
-        return loop.transition.T @ X @ loop.transition + loop.cost, loop.constant + jnp.sum(X * loop.noise)
-
-    first = _first_covariance(close_loop(policy.at(0), plant), plant)
-    X, constants = jax.lax.scan(step, jnp.zeros_like(first), jnp.arange(horizon + 1), reverse=True)
-    return jnp.sum(X * first) + jnp.sum(constants)
 
 
 class _Steps(eqx.Module):

@@ -9,7 +9,6 @@ randomisation spend its effort on plants that are not there. Robust training min
 range however wide it is; the curve says from which width on that pays.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -20,8 +19,8 @@ from jaxtyping import Float, PRNGKeyArray
 from lqgap.arguments import read_array, read_count, read_key, read_positive
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation import GapEstimate, gap
-from lqgap.policies import AbstractPolicy, ModelBank
-from lqgap.simulators import Finite, ParameterBox
+from lqgap.policies import ModelBank
+from lqgap.simulators import ParameterBox
 from lqgap.training.options import TrainingOptions
 from lqgap.training.robust import train_randomized, train_robust
 
@@ -63,28 +62,26 @@ def gap_versus_width(
     key: PRNGKeyArray,
     shift: Any = 0.0,
     points: Any = 3,
-    make_policy: Callable[[Finite], AbstractPolicy] | None = None,
     options: TrainingOptions | None = None,
 ) -> WidthCurve:
-    """Train both ways on ranges of several widths, and meet real plants drawn from the family.
+    """Train banks both ways on ranges of several widths; evaluate them on plants drawn from the family.
 
     Args:
         family: what the real plant may be.
         widths: of the ranges of training, relative to the family's.
         shift: of their centre, in halves of the family's range.
         points: of the grid of each range along each parameter.
-        make_policy: from the members of a grid, the policy to train; a `ModelBank` if left out.
     """
     key_real, key_train, key_fresh = jax.random.split(read_key(key), 3)
     widths = np.asarray(read_array("widths", widths, num_axes=1))
     points = read_count("points", points, least=1)
     real = family.sample(key_real, NUM_REAL)
-    make_policy = make_policy or (lambda members: ModelBank(members.systems, horizon=horizon))
     curves: dict[Any, list[GapEstimate]] = {train_randomized: [], train_robust: []}
     for width in widths:
         members = resize(family, float(width), shift=shift).grid(points)
         for train, estimates in curves.items():
-            result = train(make_policy(members), members, horizon=horizon, key=key_train, options=options)
+            bank = ModelBank(members.systems, horizon=horizon)
+            result = train(bank, members, horizon=horizon, key=key_train, options=options)
             estimates.append(
                 gap(result.policy, real, horizon=horizon, key=key_fresh, num_rollouts=NUM_ROLLOUTS)
             )

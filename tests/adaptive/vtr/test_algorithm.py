@@ -108,7 +108,7 @@ def test_model_selection_leaves_what_the_record_of_the_warm_up_leaves():
     options = VTROptions(stops_on_misfit=False)
     algorithm = LQGVTR(Finite(plants), horizon=STEPS, constants=constants, options=options)
     u, y, info = stream(algorithm, plants[1], random_noise(1, plants[1]), jax.random.key(1))
-    before, after = (int(info.num_selected[t]) for t in (num_warmup - 1, num_warmup))
+    before, after = (int(np.sum(info.choice.members[t])) for t in (num_warmup - 1, num_warmup))
     # Of this step alone, where `select_models` takes all times together.
     record = y[: num_warmup + 1], u[: num_warmup + 1]
     values = np.asarray([lg.systems.log_likelihood(plant, *record)[-1] for plant in plants])
@@ -116,7 +116,6 @@ def test_model_selection_leaves_what_the_record_of_the_warm_up_leaves():
     assert after == np.sum(values >= mixture + np.log(0.2)) < before == 6
     chosen = int(info.choice.optimistic[num_warmup])
     assert info.choice.members[num_warmup][chosen]
-    assert int(np.sum(info.choice.members[num_warmup])) == after
 
 
 def test_a_score_over_the_selected_members_switches_no_more_often():
@@ -127,7 +126,7 @@ def test_a_score_over_the_selected_members_switches_no_more_often():
         options = VTROptions(score_over=over, stops_on_misfit=False)
         algorithm = LQGVTR(Finite(plants), horizon=STEPS, constants=constants, options=options)
         _, _, info = stream(algorithm, plants[0], random_noise(1, plants[0]), jax.random.key(1))
-        assert int(info.num_selected[-1]) < 6
+        assert np.sum(info.choice.members[30]) < 6
         counts[over] = int(np.sum(info.is_switch))
     assert counts["selected"] < counts["class"]
 

@@ -244,7 +244,6 @@ class LQGVTR(eqx.Module):
             choice=memory.choice,
             theta=memory.model.theta,
             J=memory.model.optimum.J,
-            num_selected=jnp.sum(memory.allowed),
             clip_error=error,
             clip_bound=memory.model.clip_norm * constants.state_bound,
             misfit=strength,

@@ -136,9 +136,9 @@ def calibrate(
     )
 
 
-def theoretical(members: Finite, *, horizon: int, C_w: float = 1.0) -> VTRConstants:
+def theoretical(members: Finite, *, horizon: int) -> VTRConstants:
     """The corrected constants of the theory, with the members' own norms."""
-    sheet = theory_constants(members, horizon=float(max(horizon, 2)), C_w=C_w)
+    sheet = theory_constants(members, horizon=float(max(horizon, 2)))
     column = sheet.columns["corrected, actual"]
     wanted = {name: column[name] for name in ("psi", "beta", "l", "Xbar_1", "T_w", "Kbar")}
     infinite = [name for name, value in wanted.items() if not math.isfinite(value)]

@@ -81,7 +81,6 @@ class Info(eqx.Module):
     choice: Choice
     theta: Float[Array, " parameter"]  # of the model acted on
     J: Float[Array, ""]  # of the same
-    num_selected: Int[Array, ""]
     clip_error: Float[Array, ""]  # of its prediction, in standard deviations of the innovation
     clip_bound: Float[Array, ""]
     misfit: Float[Array, ""]
