@@ -1,8 +1,8 @@
 """Work spread over processes; one that dies costs its own piece of work, which is tried again.
 
 Processes are spawned, not forked, because JAX does not survive a fork. Each takes one piece at a time through
-a pipe of its own, so that it is always known which process works on what. A process ends by itself when the one that
-started it is gone.
+a pipe of its own, so that it is always known which process works on what. A process ends by itself when the
+one that started it is gone.
 """
 
 import contextlib
