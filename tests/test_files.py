@@ -22,7 +22,7 @@ def test_places_that_cannot_be_read_or_written_are_named(tmp_path):
     for write in (write_bytes, write_if_changed):
         with pytest.raises(lg.InvalidArgumentError, match="cannot be written"):
             write(tmp_path / "file" / "below", b"")
-    with pytest.raises(lg.InvalidArgumentError, match="cannot be written"):
+    with pytest.raises(lg.InvalidArgumentError, match="file cannot be used as a folder: File exists"):
         require_folder(tmp_path / "file")
 
 
@@ -58,9 +58,12 @@ def test_what_is_the_same_is_not_written_again(tmp_path, monkeypatch):
     write_if_changed(tmp_path / "file", b"one")
 
 
-def test_a_folder_is_made_and_left_empty(tmp_path):
+def test_a_folder_is_made_and_must_admit_files(tmp_path, monkeypatch):
     require_folder(tmp_path / "a" / "b")
     assert not list((tmp_path / "a" / "b").iterdir())
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(lg.InvalidArgumentError, match="read-only"):
+        require_folder(tmp_path / "a")
 
 
 def test_json_has_texts_for_what_is_no_number():

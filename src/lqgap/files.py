@@ -65,10 +65,12 @@ def write_if_changed(path: str | os.PathLike[str], content: bytes) -> None:
 def require_folder(path: str | os.PathLike[str]) -> None:
     """Make a folder, if it is missing; raise unless files can be put there."""
     path = Path(path)
-    if path.is_dir() and os.access(path, os.W_OK):
-        return
-    write_bytes(path / ".lqgap", b"")
-    (path / ".lqgap").unlink()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidArgumentError(f"{path} cannot be used as a folder: {error.strerror}") from None
+    if not os.access(path, os.W_OK):
+        raise InvalidArgumentError(f"{path} cannot be written: it is read-only")
 
 
 def finite_or_text(value: Any) -> Any:

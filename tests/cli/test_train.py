@@ -20,5 +20,5 @@ def test_a_method_that_is_not_there_is_named(study, tmp_path):
 
 def test_a_place_that_cannot_be_written_is_refused_before_any_work(study, tmp_path):
     for place in (tmp_path, study / "policy"):
-        with pytest.raises(lg.InvalidArgumentError, match=r"is a folder|cannot be written"):
+        with pytest.raises(lg.InvalidArgumentError, match=r"is a folder|cannot be used"):
             run_train(study, place, method="bank", **OPTIONS)
