@@ -48,7 +48,7 @@ def test_limits_are_part_of_the_policy():
     plant = random_plant(0)
     limits = ([-0.1, -0.2], [0.1, 0.2])
     gains = LinearDynamic(Dc=[[-1.0, 0.0], [0.0, -1.0]])
-    clipped = lg.regret(gains, plant, horizon=15, key=KEY, num_rollouts=500, limits=limits)
+    clipped = lg.regret(gains, plant, horizon=15, key=jax.random.key(0), num_rollouts=500, limits=limits)
     costs = jax.vmap(lambda key: lg.rollout(gains, plant, horizon=15, key=key, limits=limits).cost.sum())(
         jax.random.split(jax.random.key(1), 4000)
     )

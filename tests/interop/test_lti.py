@@ -7,7 +7,7 @@ import sys
 import equinox as eqx
 import numpy as np
 import pytest
-import scipy.signal
+import scipy
 from random_systems import random_plant
 
 import lqgap

@@ -2,9 +2,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy
 import scipy.integrate
 import scipy.linalg
-import scipy.signal
 from random_systems import random_definite
 
 import lqgap

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-import scipy.signal
+import scipy
 
 import lqgap
 from lqgap.errors import InvalidArgumentError, NotDetectableError, NotStabilizableError

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
+import scipy
 import scipy.integrate
 import scipy.linalg
-import scipy.signal
 
 import lqgap
 from lqgap.errors import InvalidArgumentError

@@ -48,9 +48,12 @@ def test_other_policies_are_bracketed_with_confidence():
 
 @pytest.mark.slow
 def test_limits_widen_the_bracket_of_a_linear_policy():
-    policy, arguments = FiniteHorizonLQG(nominal_plant(), HORIZON), dict(horizon=HORIZON, key=KEY)
-    free = certify(policy, MEMBERS, **arguments)
-    limited = certify(policy, MEMBERS, **arguments, num_rollouts=512, limits=(-0.2, 0.2))
+    policy, arguments = (
+        FiniteHorizonLQG(nominal_plant(), HORIZON),
+        dict(horizon=HORIZON, key=jax.random.key(0)),
+    )
+    free = certify(policy, members(), **arguments)
+    limited = certify(policy, members(), **arguments, num_rollouts=512, limits=(-0.2, 0.2))
     assert limited.lower == free.lower
     assert np.min(limited.gaps - 4 * limited.stderr) > np.max(free.gaps)
 
