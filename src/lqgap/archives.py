@@ -22,7 +22,7 @@ def write_arrays(
     """Write arrays and a text; a file in that place is replaced at once."""
     arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     metadata = {"lqgap": kind, "text": text, "checksum": _checksum(arrays, kind, text)}
-    write_bytes(path, safetensors.numpy.save(arrays, metadata))
+    write_bytes(path, _in_order(safetensors.numpy.save(arrays, metadata)))
 
 
 def read_arrays(
@@ -46,6 +46,14 @@ def read_arrays(
     if metadata.get("checksum") != _checksum(arrays, kind, text):
         raise CorruptFileError(f"{path} is damaged: its checksum does not fit what it holds{remedy}")
     return arrays, text
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same file with its header sorted: equal arrays and texts are equal files, byte for byte."""
+    size = int.from_bytes(content[:8], "little")
+    header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True).encode()
+    header += b" " * (-len(header) % 8)  # so that the arrays begin at a multiple of eight
+    return len(header).to_bytes(8, "little") + header + content[8 + size :]
 
 
 def _metadata(content: bytes) -> dict[str, str]:

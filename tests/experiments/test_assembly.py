@@ -5,6 +5,7 @@ import pytest
 
 from lqgap.experiments import assembly
 from lqgap.experiments.record import Estimate, MethodGaps
+from lqgap.experiments.units import BOUND_TOLERANCE
 
 
 def gaps(method, box, grid=None):
@@ -55,7 +56,7 @@ def test_the_parts_of_a_record_fit_together(finished):
     lower = record.horizons.series[-1]
     assert lower.method is None
     at_study = lower.values[lower.horizons.index(8)].mean
-    np.testing.assert_allclose(at_study, record.bracket.lower, rtol=1e-9)
+    np.testing.assert_allclose(at_study, record.bracket.lower, rtol=BOUND_TOLERANCE)
     assert len(record.trajectories) == 2 * 8
     assert {len(run.cost) for run in record.trajectories} == {9}
     assert [look.step for look in record.method("robust").history] == [0, 4]

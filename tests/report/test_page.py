@@ -44,7 +44,7 @@ def test_a_page_says_what_the_record_holds():
     record = example_record()
     words = " ".join(Outline(render(record)).words)
     for expected in (
-        "Put",
+        "Use",
         "Robust training",
         "21.0 ± 0.3",
         "worn spring is outside of the family",
