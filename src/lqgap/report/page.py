@@ -6,6 +6,8 @@ texts of the record are escaped by Jinja in HTML and by `interactive.plain` in f
 
 import base64
 import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,15 +37,72 @@ WORDS = {  # for names in a record that only their authors understand
 }
 
 
+@dataclass(frozen=True)
+class Section:
+    """A part of the page, which is left out if the record has nothing for it.
+
+    Args:
+        figures_fn: its figures; those that are None are left out.
+        text_fn: what of the record it shows besides figures, by `sections/<name>.html`, if anything.
+    """
+
+    name: str
+    title: str
+    figures_fn: Callable[[Record], Sequence[Figure | None]] = lambda _: ()
+    text_fn: Callable[[Record], Any] = lambda _: None
+
+    @property
+    def template(self) -> str:
+        """What writes the section below its heading."""
+        own = f"sections/{self.name}.html"
+        return own if (FOLDER / own).exists() else "sections/figures.html"
+
+
+SECTIONS = (
+    Section(
+        "gaps", "Gap by method", lambda r: [gap_by_method(r, r.gaps)] if r.gaps and r.gaps.methods else ()
+    ),
+    Section(
+        "horizons",
+        "Gap against the horizon",
+        lambda r: [gap_against_horizon(r, r.horizons.series)] if r.horizons and r.horizons.series else (),
+    ),
+    Section(
+        "bracket",
+        "How much better could any controller be?",
+        lambda r: [bracket_bar(r)],
+        lambda r: r.bracket,
+    ),
+    Section("maps", "Gap over the family", lambda r: [gap_maps(r, r.heat_map)] if r.heat_map else ()),
+    Section(
+        "plants",
+        "Every real plant",
+        lambda r: [gap_by_plant(r, r.gaps)] if r.gaps and r.gaps.methods and r.real else (),
+    ),
+    Section("runs", "Runs on real plants", lambda r: trajectory_figures(r, r.trajectories or ())),
+    Section("adaptation", "Adaptation", lambda r: adaptation_figures(r, r.adaptations or ())),
+    Section("training", "Training", lambda r: [training_curves(r)]),
+    Section("audit", "Audit of the family", text_fn=lambda r: r.audit),
+    Section("bounds", "Bounds of the theory", text_fn=lambda r: r.bounds),
+    Section("methods", "Methods", text_fn=lambda r: r.methods),
+    Section("origin", "Where this comes from", text_fn=lambda _: True),
+)
+
+
 def render(record: Record) -> str:
     """The page of a record; sections without data are left out."""
-    sections = figures_by_section(record)
-    figures = [figure for group in sections.values() for figure in group]
+    figures = figures_by_section(record)
     panels = {
         panel_id(figure, index): draw(panel)
-        for figure in figures
+        for group in figures.values()
+        for figure in group
         for index, panel in enumerate(figure.panels)
     }
+    sections = [
+        {"name": each.name, "title": each.title, "template": each.template, "figures": figures[each.name]}
+        for each in SECTIONS
+        if figures[each.name] or each.text_fn(record)
+    ]
     style, scripts = _style(), (_read("plotly-basic.min.js"), _read("figures.js"))
     policy = (
         f"default-src 'none'; script-src {' '.join(_hash(script) for script in scripts)}; "
@@ -75,19 +134,7 @@ def write(record: Record, folder: Path, *, figures: bool = False) -> list[Path]:
 
 def figures_by_section(record: Record) -> dict[str, list[Figure]]:
     """All figures of a record by the section that they stand in."""
-    gaps, runs, adaptations = record.gaps, record.trajectories or [], record.adaptations or []
-    horizons = record.horizons.series if record.horizons else []
-    sections = {
-        "gaps": [gap_by_method(record, gaps)] if gaps and gaps.methods else [],
-        "horizons": [gap_against_horizon(record, horizons)] if horizons else [],
-        "bracket": [bracket_bar(record)],
-        "maps": [gap_maps(record, record.heat_map)] if record.heat_map else [],
-        "plants": [gap_by_plant(record, gaps)] if gaps and gaps.methods and record.real else [],
-        "runs": trajectory_figures(record, runs),
-        "adaptation": adaptation_figures(record, adaptations),
-        "training": [training_curves(record)],
-    }
-    return {name: [figure for figure in group if figure] for name, group in sections.items()}
+    return {section.name: [figure for figure in section.figures_fn(record) if figure] for section in SECTIONS}
 
 
 def panel_id(figure: Figure, index: int) -> str:
