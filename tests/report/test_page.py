@@ -1,6 +1,7 @@
 import html.parser
 import json
 import re
+import sys
 from itertools import pairwise
 
 import pydantic
@@ -8,6 +9,7 @@ import pytest
 from damaged_records import damaged_records
 from example_record import EVIL, example_record, hostile_record
 
+from lqgap.errors import LqgapError
 from lqgap.experiments.record import Record
 from lqgap.report.page import FOLDER, describe_panel, figures_by_section, render, series_of, write
 
@@ -168,3 +170,10 @@ def test_a_page_follows_no_link_and_is_written_whole(tmp_path):
     assert (tmp_path / "elsewhere").read_text() == "untouched"
     assert not (tmp_path / "report.html").is_symlink()
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_figures_without_matplotlib_say_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "lqgap.report.static", None)
+    with pytest.raises(LqgapError, match=r"lqgap\[figures\]"):
+        write(example_record(), tmp_path, figures=True)
+    assert (tmp_path / "report.html").exists()

@@ -14,6 +14,7 @@ from typing import Any
 
 import jinja2
 
+from lqgap.errors import LqgapError
 from lqgap.experiments.record import Record
 from lqgap.files import write_if_changed
 from lqgap.report import numbers
@@ -126,8 +127,10 @@ def write(record: Record, folder: Path, *, figures: bool = False) -> list[Path]:
     write_if_changed(page, render(record).encode())
     if not figures:
         return [page]
-    from lqgap.report.static import write_figures  # loads matplotlib
-
+    try:
+        from lqgap.report.static import write_figures  # loads matplotlib
+    except ImportError:
+        raise LqgapError("PNG and SVG need matplotlib: pip install 'lqgap[figures]'") from None
     sections = figures_by_section(record).values()
     return [page, *write_figures((figure for group in sections for figure in group), folder / FIGURES)]
 
