@@ -3,6 +3,7 @@ import pathlib
 
 import pytest
 
+import lqgap as lg
 from lqgap.cli.session import Progress
 from lqgap.cli.transfer import print_record, run_transfer
 from lqgap.experiments.record import Bracket, Estimate, Gaps, Method, MethodGaps, Record
@@ -85,6 +86,21 @@ def test_the_answer_is_that_of_the_page_and_says_where_the_policy_is(capsys):
     out = capsys.readouterr().out
     assert "No controller is recommended" in out
     assert "Policy" not in out
+
+
+def test_a_page_that_cannot_be_written_is_an_error_only_where_it_could_be(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("lqgap.cli.transfer.transfer", lambda *_, **__: record())
+    (tmp_path / "report.html").mkdir()
+    loud = Progress(verbose=False, quiet=False)
+    options = dict(seed=None, trust=False, as_json=False, figures=False, progress=loud)
+    with pytest.raises(lg.InvalidArgumentError, match="cannot be written"):
+        run_transfer(None, tmp_path, **options)
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    run_transfer(None, tmp_path, **options)
+    out, err = capsys.readouterr()
+    assert "Robust training" in out
+    assert "Report: " not in out
+    assert err.startswith("note: ")
 
 
 def test_names_with_markup_stay_text(capsys):

@@ -1,11 +1,13 @@
 """`lqgap transfer`: the main job, its answer as a table or JSON."""
 
+import os
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from lqgap.cli.session import Progress, open_study, prepare_jax, shown
+from lqgap.cli.session import Progress, open_study, prepare_jax, printable, shown
+from lqgap.errors import InvalidArgumentError
 from lqgap.experiments.record import Record
 from lqgap.experiments.transfer import transfer
 from lqgap.report import write
@@ -27,12 +29,19 @@ def run_transfer(
     prepare_jax()
     study, source = open_study(path, seed=seed)
     record = transfer(study, source, folder, trust=trust, progress=progress, notice=progress.notice)
-    page, *_ = write(record, folder, figures=figures)
+    page = None
+    try:
+        page, *_ = write(record, folder, figures=figures)
+    except InvalidArgumentError as error:
+        if os.access(folder, os.W_OK):
+            raise
+        progress.notice(str(error))  # a finished run is shown all the same
     if as_json:
         print(record.model_dump_json(indent=1))
-    else:
-        print_record(record, folder)
-        print(f"Report: {page}")
+        return
+    print_record(record, folder)
+    if page is not None:
+        print(f"Report: {printable(str(page))}")
 
 
 def print_record(record: Record, folder: Path) -> None:
