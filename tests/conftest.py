@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import pathlib
+import re
 import shutil
 
 import equinox as eqx
@@ -87,6 +88,15 @@ def pytest_configure(config):
     hypothesis.settings.load_profile("fast" if config.option.markexpr == "not slow" else "thorough")
 
 
+def pytest_ignore_collect(collection_path, config):
+    """With `-k test_of_that_name` only the files that have such a test are imported."""
+    name = config.option.keyword.lower()
+    if not re.fullmatch(r"test_\w+", name) or collection_path.suffix != ".py":
+        return None
+    is_there = name in collection_path.name.lower() or name in collection_path.read_text().lower()
+    return None if is_there else True
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector):
     """Test modules compute nothing while they are imported: whoever runs one test waits for that one only."""
@@ -103,7 +113,7 @@ def pytest_make_collect_report(collector):
 def pytest_collection_modifyitems(items):
     """Long files come first, so that no worker is left with one at the end."""
     places = {f"tests/{name}.py": place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: places.get(item.location[0], len(places)))
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
 
 
 @pytest.hookimpl(trylast=True)
