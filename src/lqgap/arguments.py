@@ -108,7 +108,7 @@ def read_count(name: str, value: Any, *, least: int, most: int = 10_000) -> int:
 
 
 def read_positive(name: str, value: Any) -> Any:
-    """A positive number, left as it is if traced."""
+    """A positive number, unchanged if traced."""
     if not is_concrete(value):
         return value
     number = _read_numbers(name, value)

@@ -60,7 +60,7 @@ def gap_by_horizon(
 
 
 def shorten(references: Reference, *, sooner: int) -> Reference:
-    """The references of a horizon that ends so many steps sooner; what comes after it costs nothing."""
+    """The references of a horizon that ends this many steps sooner; what comes after it costs nothing."""
     K, M = (
         jax.vmap(lambda stack: move_ahead(stack, sooner))(gains) for gains in (references.K, references.M)
     )

@@ -66,7 +66,7 @@ class StationaryReference(eqx.Module):
         return self.biases[self._entry(time + 1)] - self.optimum.J
 
     def over(self, num_steps: int) -> Reference:
-        """The reference of so many steps, with the gains of the long run."""
+        """The reference of this many steps, with the gains of the long run."""
         K, M = (jnp.broadcast_to(gain, (num_steps, *gain.shape)) for gain in (self.optimum.K, self.optimum.M))
         A, B, C = self.plant.A, self.plant.B, self.plant.C
         value = num_steps * self.optimum.J

@@ -202,7 +202,8 @@ def _distance(X: Array, Y: Array) -> Array:
 def _require_solution(solution: RiccatiSolution, A: Array, B: Array, Q: Array) -> None:
     if unreachable := unstabilizable_modes(A, B):
         raise NotStabilizableError(
-            f"(A, B) is not stabilisable: B cannot move the modes {describe_modes(unreachable)} of A"
+            f"(A, B) is not stabilisable: the modes {describe_modes(unreachable)} of A are not controllable "
+            f"through B"
         )
     if hidden := undetectable_modes(A, Q):
         raise NotDetectableError(

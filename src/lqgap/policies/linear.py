@@ -84,7 +84,7 @@ class LinearDynamic(AbstractLinearPolicy):
 
 
 class Zero(AbstractLinearPolicy):
-    """Doing nothing."""
+    """Zero input."""
 
     sizes: tuple[int, int] = eqx.field(static=True)
 

@@ -12,7 +12,7 @@ from lqgap.policies.policy import AbstractPolicy
 
 
 class Recurrent(AbstractPolicy):
-    """A gated recurrent unit from (y, u_last) to u; it starts by doing nothing.
+    """A gated recurrent unit from (y, u_last) to u; before training its input is zero.
 
     Args:
         output_scale: typical size of each observation, which is divided by it; one if left out.

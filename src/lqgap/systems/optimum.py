@@ -153,8 +153,8 @@ def _require_modes(plant: LQG, where: str) -> None:
     A = plant.A
     if unreachable := unstabilizable_modes(A, plant.B):
         raise NotStabilizableError(
-            f"(A, B) is not stabilisable{where}: the inputs cannot move the modes "
-            f"{describe_modes(unreachable)} of A"
+            f"(A, B) is not stabilisable{where}: the modes {describe_modes(unreachable)} of A are not "
+            f"controllable through B"
         )
     if hidden := undetectable_modes(A, plant.C):
         raise NotDetectableError(

@@ -13,7 +13,7 @@ from lqgap.systems.lqg import LQG, require_single
 
 
 def change_coordinates(plant: LQG, T: MatrixLike) -> LQG:
-    """The plant in the state T x; costs, outputs and Markov parameters stay as they are."""
+    """The plant in the state T x; costs, outputs and Markov parameters stay the same."""
     require_single(plant)
     T = read_array("T", T, num_axes=2)
     require_shape("T", T, plant.A.shape, why="it maps states to states")
@@ -37,7 +37,7 @@ def change_coordinates(plant: LQG, T: MatrixLike) -> LQG:
 def whiten(plant: LQG) -> LQG:
     """The plant in the state W^-1/2 x and output V^-1/2 y, in which W and V are the identity.
 
-    The optimal costs stay as they are. Plants of one class may be whitened together only if
+    The optimal costs stay the same. Plants of one class may be whitened together only if
     they have the same V, since the output is what all of them share.
     """
     require_single(plant)

@@ -2,11 +2,11 @@
 
 The real plant is some member of a family. Training sees a range of another width around another centre:
 
-    low  = centre + shift * (high - low) / 2 - width * (high - low) / 2 ,    high alike,
+    low  = centre + shift * (high - low) / 2 - width * (high - low) / 2 ,    high likewise,
 
 for every parameter that has an interval. Too narrow a range leaves the real plant out; too wide a one makes
-randomisation spend its effort on plants that are not there. Robust training minds the worst member of the
-range however wide it is; the curve says from which width on that pays.
+randomisation spend its effort on plants that are not there. Robust training attends to the worst member of
+the range however wide it is; the curve says from which width on that pays.
 """
 
 from typing import Any
@@ -89,7 +89,7 @@ def gap_versus_width(
 
 
 def resize(family: ParameterBox, width: Any, *, shift: Any = 0.0) -> ParameterBox:
-    """The family with its intervals made wider or narrower, and moved; choices stay as they are."""
+    """The family with its intervals made wider or narrower, and moved; choices stay unchanged."""
     if not isinstance(family, ParameterBox):
         raise InvalidArgumentError(f"family is a {type(family).__name__}, expected a ParameterBox")
     width, shift = read_positive("width", width), float(read_array("shift", shift, num_axes=0))

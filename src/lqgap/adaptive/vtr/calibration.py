@@ -159,7 +159,7 @@ def theoretical(members: Finite, *, horizon: int) -> VTRConstants:
 
 
 def foreseeable_warnings(constants: VTRConstants, *, horizon: int) -> tuple[str, ...]:
-    """What can be foreseen of a run with these constants."""
+    """Warnings that follow from the constants alone."""
     if constants.num_warmup <= horizon:
         return ()
     return (
