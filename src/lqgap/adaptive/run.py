@@ -19,13 +19,14 @@ from lqgap.adaptive.trace import Event, StepRecord, Trace, TraceBuilder
 from lqgap.adaptive.truth import read_plants, read_truth
 from lqgap.adaptive.vtr.algorithm import LQGVTR
 from lqgap.adaptive.vtr.state import VTRMemory
-from lqgap.arguments import read_count, read_keys
+from lqgap.arguments import IntLike, KeysLike, read_count, read_keys
 from lqgap.batches import batch_of_one, join, take
 from lqgap.errors import InvalidArgumentError, RefutedClassError
 from lqgap.evaluation.noise import standard_normal
 from lqgap.evaluation.regret import StationaryReference
 from lqgap.linalg import quadratic
 from lqgap.progress import track
+from lqgap.simulators.finite import Members
 from lqgap.systems import LQG, steady_predict
 
 BLOCK = 512  # steps that run at a time; the noise depends on it
@@ -47,10 +48,10 @@ def run(
     algorithm: LQGVTR,
     plant: LQG,
     *,
-    horizon: Any = None,
+    horizon: IntLike | None = None,
     key: PRNGKeyArray,
     truth: Any = None,
-    num_points: Any = 1_000,
+    num_points: IntLike = 1_000,
 ) -> Trace:
     """Let the algorithm control a plant over steps 0..horizon.
 
@@ -64,12 +65,12 @@ def run(
 
 def run_many(
     algorithm: LQGVTR,
-    plants: Any,
+    plants: Members,
     *,
-    horizon: Any = None,
-    keys: Any,
+    horizon: IntLike | None = None,
+    keys: KeysLike,
     truth: Any = None,
-    num_points: Any = 1_000,
+    num_points: IntLike = 1_000,
 ) -> list[Trace]:
     """Independent runs, one for each key, side by side.
 

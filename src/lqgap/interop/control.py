@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lqgap.arguments import MatrixLike
+from lqgap.arguments import FloatLike, MatrixLike
 from lqgap.errors import InvalidSystemError, LqgapError
 from lqgap.interop.state_space import (
     StateSpace,
@@ -26,11 +26,11 @@ from lqgap.systems import LQG
 def from_control(
     system: Any,
     *,
-    Q: MatrixLike = None,
-    R: MatrixLike = None,
-    W: MatrixLike = None,
-    V: MatrixLike = None,
-    S0: MatrixLike = None,
+    Q: MatrixLike | None = None,
+    R: MatrixLike | None = None,
+    W: MatrixLike | None = None,
+    V: MatrixLike | None = None,
+    S0: MatrixLike | None = None,
 ) -> tuple[LQG, float]:
     """The plant of a discrete-time StateSpace or TransferFunction, and its sampling time.
 
@@ -46,7 +46,7 @@ def policy_from_control(system: Any) -> tuple[LinearDynamic, float]:
     return make_policy(matrices), sampling_time
 
 
-def to_control(item: Any, *, sampling_time: Any) -> Any:
+def to_control(item: Any, *, sampling_time: FloatLike) -> Any:
     """A plant (from u to y) or a time-invariant linear policy (from y to u) as a control.StateSpace.
 
     A policy carries its own sign: `control.feedback(plant, policy, sign=1)` closes the loop.

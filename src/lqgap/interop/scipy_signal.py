@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.signal
 
-from lqgap.arguments import MatrixLike
+from lqgap.arguments import FloatLike, MatrixLike
 from lqgap.errors import InvalidSystemError
 from lqgap.interop.state_space import (
     StateSpace,
@@ -22,11 +22,11 @@ from lqgap.systems import LQG
 def from_dlti(
     system: Any,
     *,
-    Q: MatrixLike = None,
-    R: MatrixLike = None,
-    W: MatrixLike = None,
-    V: MatrixLike = None,
-    S0: MatrixLike = None,
+    Q: MatrixLike | None = None,
+    R: MatrixLike | None = None,
+    W: MatrixLike | None = None,
+    V: MatrixLike | None = None,
+    S0: MatrixLike | None = None,
 ) -> tuple[LQG, float]:
     """The plant of a `scipy.signal.dlti` of any form, and its sampling time.
 
@@ -42,7 +42,7 @@ def policy_from_dlti(system: Any) -> tuple[LinearDynamic, float]:
     return make_policy(matrices), sampling_time
 
 
-def to_dlti(item: Any, *, sampling_time: Any) -> Any:
+def to_dlti(item: Any, *, sampling_time: FloatLike) -> Any:
     """A plant (from u to y) or a time-invariant linear policy (from y to u) as a `scipy.signal.dlti`."""
     matrices = read_matrices(item)
     sampling_time = read_sampling_time(sampling_time)

@@ -1,12 +1,10 @@
 """The same plant written differently: other state coordinates, unit noise, delayed inputs."""
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from lqgap.arguments import MatrixLike, is_concrete, read_array, read_count, require_shape
+from lqgap.arguments import IntLike, MatrixLike, is_concrete, read_array, read_count, require_shape
 from lqgap.errors import InvalidArgumentError, InvalidSystemError
 from lqgap.linalg.psd import inverse_sqrt_psd, sqrt_psd
 from lqgap.systems.lqg import LQG, require_single
@@ -60,7 +58,7 @@ def whiten(plant: LQG) -> LQG:
     )
 
 
-def delay_input(plant: LQG, steps: Any, *, longest: Any = None) -> LQG:
+def delay_input(plant: LQG, steps: IntLike, *, longest: IntLike | None = None) -> LQG:
     """The plant whose inputs take effect `steps` steps later, with state (x, u_{t-1}, u_{t-2}, ...).
 
     Args:

@@ -61,12 +61,13 @@ from lqgap.adaptive.vtr.statistics import (
     score_increment,
 )
 from lqgap.adaptive.vtr.warmup import WarmupRecord, select_from
-from lqgap.arguments import read_count
+from lqgap.arguments import IntLike, read_count
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.linalg import quadratic
 from lqgap.policies import AbstractPolicy
 from lqgap.simulators import AbstractFamily, Finite
+from lqgap.simulators.finite import Members
 from lqgap.systems import (
     LQG,
     Optimum,
@@ -105,9 +106,9 @@ class LQGVTR(eqx.Module):
 
     def __init__(
         self,
-        members: Any,
+        members: Members,
         *,
-        horizon: Any,
+        horizon: IntLike,
         constants: Any = "calibrated",
         options: VTROptions | None = None,
         family: AbstractFamily | None = None,

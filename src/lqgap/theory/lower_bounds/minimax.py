@@ -12,20 +12,20 @@ holds for the family.
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from lqgap.arguments import read_count
+from lqgap.arguments import IntLike, read_count
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import MAX_HORIZON
 from lqgap.evaluation.gap import references_of
 from lqgap.evaluation.reference import Reference
 from lqgap.simulators import Finite
+from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
 from lqgap.theory.lower_bounds.belief import Quadrature, bayes_gaps, belief_bound, belief_models, is_small
 from lqgap.theory.lower_bounds.input_pair import differ_in_input, input_pair_bound
@@ -52,7 +52,7 @@ class LowerBound(eqx.Module):
     by_kind: dict[str, float]
 
 
-def minimax_lower_bound(members: Any, *, horizon: Any, kinds: Sequence[str] = KINDS) -> LowerBound:
+def minimax_lower_bound(members: Members, *, horizon: IntLike, kinds: Sequence[str] = KINDS) -> LowerBound:
     """The largest lower bound found for a class over steps 0..horizon.
 
     Args:
