@@ -5,7 +5,7 @@ import pytest
 
 import lqgap as lg
 from lqgap.policies import ClippedHistory, LinearDynamic, ModelBank, Recurrent, StationaryLQG
-from lqgap.training import TrainingOptions, train_randomized, train_robust
+from lqgap.training import Monitor, TrainingOptions, train_randomized, train_robust
 
 KEY = jax.random.key(0)
 GOLDEN_PAIR = lg.simulators.Finite([lg.LQG([[0.9]], [[b]], [[1.0]]) for b in (1.0, -0.7)])
@@ -109,8 +109,12 @@ def test_bad_weights_are_named():
 
 
 @pytest.mark.slow
-def test_limits_make_a_linear_policy_sampled():
-    result = train_robust(
-        StationaryLQG(GOLDEN_PAIR[0]), GOLDEN_PAIR, horizon=8, key=KEY, options=SHORT, limits=(-0.5, 0.5)
+@pytest.mark.parametrize("train", [train_robust, train_randomized])
+def test_limits_make_a_linear_policy_sampled(train):
+    policy, seen = StationaryLQG(GOLDEN_PAIR[0]), []
+    monitor = Monitor(callback=seen.append)
+    result = train(
+        policy, GOLDEN_PAIR, horizon=8, key=KEY, options=SHORT, limits=(-0.5, 0.5), monitor=monitor
     )
     assert jnp.isfinite(result.worst_gap)
+    assert tuple(seen) == result.history
