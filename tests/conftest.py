@@ -21,7 +21,26 @@ MAX_CACHE = 2**29  # bytes: several times what a run of all tests writes
 MAX_MEMORY = 5 * 2**28  # bytes of a process, after which it forgets compiled programs at the end of a file
 MUCH_MEMORY = 7 * 2**28  # bytes, after which it does so at the end of a test
 MAX_MAPS = 30_000  # the kernel allows 65530 memory maps a process, beyond which XLA crashes
-LONGEST = ()
+# Files in tests/ that take longest, and those that would otherwise be collected last.
+LONGEST = (
+    "evaluation/test_exact",
+    "policies/test_policy",
+    "test_properties",
+    "evaluation/test_gap",
+    "adaptive/vtr/test_algorithm",
+    "theory/lower_bounds/test_bound",
+    "adaptive/test_run",
+    "linalg/test_riccati",
+    "interop/test_predict",
+    "identification/test_fit",
+    "theory/constants/test_transient",
+    "theory/test_errata_analysis",
+    "training/test_search",
+    "training/test_stabilizer",
+    "training/test_objective",
+    "training/test_derivative",
+    "training/test_engine",
+)
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
