@@ -5,19 +5,28 @@ that build systems can be jitted and differentiated.
 """
 
 import operator
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpy.typing as npt
 from jax.core import Tracer
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, PrecisionError
 
-# What users may pass: lists, NumPy or JAX arrays, also traced ones. Checked when read, not by type.
-ArrayLike = Any
-MatrixLike = Any
+# What users may pass, for type checkers. At run time values are checked when they are read, so that the error
+# names the argument and says what was expected.
+if TYPE_CHECKING:
+    IntLike = SupportsIndex
+    FloatLike = float | np.floating | np.integer | Array
+    ArrayLike = npt.ArrayLike | Array  # nested lists, NumPy or JAX arrays, also traced ones
+    MatrixLike = ArrayLike
+    KeysLike = PRNGKeyArray | Sequence[PRNGKeyArray]
+else:
+    IntLike = FloatLike = ArrayLike = MatrixLike = KeysLike = Any
 
 SYMMETRY_TOLERANCE = 1e-9  # relative to the largest entry
 SEMIDEFINITE_TOLERANCE = 1e-12  # times the size: negative eigenvalues that rounding may leave
@@ -38,33 +47,33 @@ def require_double_precision() -> None:
         )
 
 
-def read_array(name: str, value: ArrayLike, *, num_axes: int) -> Float[Array, "..."]:
+def read_array(name: str, value: Any, *, num_axes: int) -> Float[Array, "..."]:
     """The value as a double-precision array with `num_axes` axes and, if known, finite entries."""
     return jnp.asarray(_read_finite(name, value, num_axes=num_axes), dtype=jnp.float64)
 
 
-def read_vector(name: str, value: ArrayLike, *, size: int, why: str) -> Float[Array, " n"]:
+def read_vector(name: str, value: Any, *, size: int, why: str) -> Float[Array, " n"]:
     """A vector of the given length."""
     vector = read_array(name, value, num_axes=1)
     require_shape(name, vector, (size,), why=why)
     return vector
 
 
-def read_square(name: str, value: MatrixLike) -> Float[Array, "n n"]:
+def read_square(name: str, value: Any) -> Float[Array, "n n"]:
     """A matrix with as many rows as columns."""
     matrix = read_array(name, value, num_axes=2)
     require_shape(name, matrix, (len(matrix), len(matrix)), why="it must be square")
     return matrix
 
 
-def read_pair(A: MatrixLike, B: MatrixLike) -> tuple[Float[Array, "n n"], Float[Array, "n m"]]:
+def read_pair(A: Any, B: Any) -> tuple[Float[Array, "n n"], Float[Array, "n m"]]:
     """A square matrix A, and a matrix B with as many rows."""
     A, B = read_square("A", A), read_array("B", B, num_axes=2)
     require_shape("B", B, (len(A), B.shape[1]), why="it must have as many rows as A")
     return A, B
 
 
-def read_symmetric(name: str, value: MatrixLike, *, size: int, why: str) -> Float[Array, "n n"]:
+def read_symmetric(name: str, value: Any, *, size: int, why: str) -> Float[Array, "n n"]:
     """A symmetric matrix, made exactly so."""
     matrix = _read_finite(name, value, num_axes=2)
     require_shape(name, matrix, (size, size), why=why)
@@ -77,9 +86,7 @@ def read_symmetric(name: str, value: MatrixLike, *, size: int, why: str) -> Floa
     return jnp.asarray(0.5 * matrix + 0.5 * matrix.T, dtype=jnp.float64)
 
 
-def read_covariance(
-    name: str, value: MatrixLike, *, size: int, definite: bool, why: str
-) -> Float[Array, "n n"]:
+def read_covariance(name: str, value: Any, *, size: int, definite: bool, why: str) -> Float[Array, "n n"]:
     """A symmetric positive (semi)definite matrix; `None` means the identity."""
     value = np.eye(size) if value is None else value
     matrix = read_symmetric(name, value, size=size, why=why)
@@ -108,7 +115,7 @@ def read_count(name: str, value: Any, *, least: int, most: int = 10_000) -> int:
 
 
 def read_positive(name: str, value: Any) -> Any:
-    """A positive number, left as it is if traced."""
+    """A positive number, unchanged if traced."""
     if not is_concrete(value):
         return value
     number = _read_numbers(name, value)
@@ -145,7 +152,7 @@ def read_keys(keys: Any) -> Array:
 
 
 def read_record(
-    y: MatrixLike, u: MatrixLike, *, num_outputs: int, num_inputs: int
+    y: Any, u: Any, *, num_outputs: int, num_inputs: int
 ) -> tuple[Float[Array, "time output"], Float[Array, "time input"]]:
     """A record of observations and inputs of one length, as arrays; lost observations are NaN."""
     y, u = (_read_numbers(name, value) for name, value in (("y", y), ("u", u)))
@@ -172,7 +179,7 @@ def read_record(
     return jnp.asarray(y, dtype=jnp.float64), jnp.asarray(u, dtype=jnp.float64)
 
 
-def _read_finite(name: str, value: ArrayLike, *, num_axes: int) -> Any:
+def _read_finite(name: str, value: Any, *, num_axes: int) -> Any:
     array = _read_numbers(name, value)
     if is_concrete(array) and not np.all(np.isfinite(array)):
         raise InvalidSystemError(f"{name} has entries that are NaN or infinite: {_show(array)}")
@@ -182,7 +189,7 @@ def _read_finite(name: str, value: ArrayLike, *, num_axes: int) -> Any:
     return array
 
 
-def _read_numbers(name: str, value: ArrayLike) -> Any:
+def _read_numbers(name: str, value: Any) -> Any:
     """A NumPy array of doubles if the value is known, a traced JAX array of reals if not."""
     require_double_precision()
     library = np if is_concrete(value) else jnp

@@ -2,20 +2,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lqgap.adaptive.trace import Account, Step
-from lqgap.adaptive.vtr.state import RUNNING, Choice, Info
+from lqgap.adaptive.trace import StepRecord, TraceBuilder
+from lqgap.adaptive.vtr.state import RUNNING, VTRChoice, VTRInfo
 
 
 def block(length, *, switch_at=(), clip_at=None):
     """A block of one run with three members and one parameter."""
-    choice = Choice(
+    choice = VTRChoice(
         members=jnp.ones(3, dtype=bool),
         estimate=jnp.asarray(0),
         optimistic=jnp.asarray(1),
         theta_estimate=jnp.zeros(1),
         score=jnp.asarray(1.5),
     )
-    info = Info(
+    info = VTRInfo(
         is_switch=jnp.asarray(False),
         status=jnp.asarray(RUNNING),
         choice=choice,
@@ -27,7 +27,7 @@ def block(length, *, switch_at=(), clip_at=None):
         is_lost=jnp.asarray(False),
     )
     zero = jnp.asarray(0.0)
-    one = Step(info, zero, zero, zero, jnp.asarray(True))
+    one = StepRecord(info, zero, zero, zero, jnp.asarray(True))
     steps = jax.tree.map(lambda leaf: np.tile(np.asarray(leaf), (1, length) + (1,) * leaf.ndim), one)
     steps.info.is_switch[0, list(switch_at)] = True
     if clip_at is not None:
@@ -36,7 +36,7 @@ def block(length, *, switch_at=(), clip_at=None):
 
 
 def test_blocks_are_thinned_and_no_clip_error_is_lost():
-    account = Account((), last=19, every=8, count=1, is_known=True)
+    account = TraceBuilder((), last=19, every=8, count=1, is_known=True)
     account.add(0, block(10, switch_at=[3], clip_at=9), 0.1)  # after the last point of its block
     account.add(10, block(16, switch_at=[2, 12]), 0.2)  # the second switch is after the last step
     trace = account.traces()[0]
@@ -49,7 +49,7 @@ def test_blocks_are_thinned_and_no_clip_error_is_lost():
 
 
 def test_nothing_is_said_of_a_truth_that_is_not_known():
-    account = Account((), last=9, every=1, count=1, is_known=False)
+    account = TraceBuilder((), last=9, every=1, count=1, is_known=False)
     account.add(0, block(10, switch_at=[3]), 0.1)
     (trace,) = account.traces()
     assert trace.is_truth_inside is None

@@ -7,7 +7,7 @@ import pytest
 
 import lqgap as lg
 from lqgap.policies import ClippedHistory, LinearDynamic, ModelBank, Recurrent, StationaryLQG
-from lqgap.training import TrainingOptions, train_randomized, train_robust
+from lqgap.training import Monitor, TrainingOptions, train_randomized, train_robust
 
 
 @functools.cache
@@ -118,13 +118,18 @@ def test_bad_weights_are_named():
 
 
 @pytest.mark.slow
-def test_limits_make_a_linear_policy_sampled():
-    result = train_robust(
-        StationaryLQG(golden_pair()[0]),
+@pytest.mark.parametrize("train", [train_robust, train_randomized])
+def test_limits_make_a_linear_policy_sampled(train):
+    policy, seen = StationaryLQG(golden_pair()[0]), []
+    monitor = Monitor(callback=seen.append)
+    result = train(
+        policy,
         golden_pair(),
         horizon=8,
         key=jax.random.key(0),
         options=SHORT,
         limits=(-0.5, 0.5),
+        monitor=monitor,
     )
     assert jnp.isfinite(result.worst_gap)
+    assert tuple(seen) == result.history

@@ -49,4 +49,4 @@ def test_where_there_is_none_it_says_so():
 @pytest.mark.usefixtures("as_users_run_it")
 def test_only_classes_are_stabilised():
     with pytest.raises(lg.InvalidArgumentError, match="finite class"):
-        lg.find_stabilizer(lg.LQG([[0.9]], [[1.0]], [[1.0]]))
+        lg.find_stabilizer(lg.plants.mass_spring_damper())

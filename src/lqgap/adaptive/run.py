@@ -15,23 +15,24 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from lqgap.adaptive.trace import Account, Event, Step, Trace
+from lqgap.adaptive.trace import Event, StepRecord, Trace, TraceBuilder
 from lqgap.adaptive.truth import read_plants, read_truth
 from lqgap.adaptive.vtr.algorithm import LQGVTR
 from lqgap.adaptive.vtr.state import VTRMemory
-from lqgap.arguments import read_count, read_keys
+from lqgap.arguments import IntLike, KeysLike, read_count, read_keys
 from lqgap.batches import batch_of_one, join, take
 from lqgap.errors import InvalidArgumentError, RefutedClassError
 from lqgap.evaluation.noise import standard_normal
 from lqgap.evaluation.regret import StationaryReference
 from lqgap.linalg import quadratic
 from lqgap.progress import track
+from lqgap.simulators.finite import Members
 from lqgap.systems import LQG, steady_predict
 
 BLOCK = 512  # steps that run at a time; the noise depends on it
 
 
-class State(eqx.Module):
+class RunState(eqx.Module):
     """Of plant and algorithm together."""
 
     memory: VTRMemory
@@ -47,10 +48,10 @@ def run(
     algorithm: LQGVTR,
     plant: LQG,
     *,
-    horizon: Any = None,
+    horizon: IntLike | None = None,
     key: PRNGKeyArray,
     truth: Any = None,
-    num_points: Any = 1_000,
+    num_points: IntLike = 1_000,
 ) -> Trace:
     """Let the algorithm control a plant over steps 0..horizon.
 
@@ -64,12 +65,12 @@ def run(
 
 def run_many(
     algorithm: LQGVTR,
-    plants: Any,
+    plants: Members,
     *,
-    horizon: Any = None,
-    keys: Any,
+    horizon: IntLike | None = None,
+    keys: KeysLike,
     truth: Any = None,
-    num_points: Any = 1_000,
+    num_points: IntLike = 1_000,
 ) -> list[Trace]:
     """Independent runs, one for each key, side by side.
 
@@ -89,7 +90,7 @@ def run_many(
     num_points = read_count("num_points", num_points, least=1, most=1_000_000)
     real = read_plants(plants, count=len(keys))
     shares = read_truth(algorithm, real, truth, count=len(keys))
-    account = Account(
+    account = TraceBuilder(
         algorithm.warnings(),
         last=last,
         every=max(1, (last + 1) // num_points),
@@ -121,8 +122,8 @@ def _blocks(last: int, pause: int) -> Iterator[tuple[int, int]]:
         first += length
 
 
-def _select(algorithm: LQGVTR, states: State, account: Account) -> State:
-    """Model selection by a set that looks at the record as a whole, run by run."""
+def _select(algorithm: LQGVTR, states: RunState, account: TraceBuilder) -> RunState:
+    """Model selection from the record of the warm-up, run by run."""
     selected = []
     for number in range(len(states.excess)):
         state = take(states, number)
@@ -137,12 +138,12 @@ def _select(algorithm: LQGVTR, states: State, account: Account) -> State:
 
 
 @eqx.filter_jit
-def _start(algorithm: LQGVTR, plants: StationaryReference, keys: Array, is_alone: bool) -> State:
-    def of_run(real: StationaryReference, key: Array) -> State:
-        # Side by side both branches of a condition are computed: waiting would save nothing.
+def _start(algorithm: LQGVTR, plants: StationaryReference, keys: Array, is_alone: bool) -> RunState:
+    def of_run(real: StationaryReference, key: Array) -> RunState:
+        # Side by side both branches of a condition are computed: a buffer would save nothing.
         memory = algorithm.init(key, buffer_size=None if is_alone else 0)
         zero = jnp.asarray(0.0)
-        return State(
+        return RunState(
             memory=memory,
             predicted=jnp.zeros_like(real.plant.A[0]),
             u_last=jnp.zeros_like(real.plant.B[0]),
@@ -152,7 +153,7 @@ def _start(algorithm: LQGVTR, plants: StationaryReference, keys: Array, is_alone
             is_inside=jnp.asarray(True),
         )
 
-    # Numbers of no firm type would become firm in the first block, and the second be compiled anew.
+    # Weakly typed scalars would become strongly typed after the first block and trigger a recompilation.
     return jax.tree.map(
         lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), jax.vmap(of_run)(plants, keys)
     )
@@ -164,18 +165,18 @@ def _block(
     plants: StationaryReference,
     shares: Array | None,
     keys: Array,
-    states: State,
+    states: RunState,
     first: Array,
     is_alone: bool,
     length: int,
-) -> tuple[State, Step]:
+) -> tuple[RunState, StepRecord]:
     def of_run(
-        real: StationaryReference, share: Array | None, key: Array, state: State
-    ) -> tuple[State, Step]:
+        real: StationaryReference, share: Array | None, key: Array, state: RunState
+    ) -> tuple[RunState, StepRecord]:
         shape = (length, real.plant.num_outputs)
         normals = standard_normal(jax.random.fold_in(key, first), shape, jnp.float64)
 
-        def step(state: State, normal: Array, *, skip_flush: bool = False) -> tuple[State, Step]:
+        def step(state: RunState, normal: Array, *, skip_flush: bool = False) -> tuple[RunState, StepRecord]:
             return _step(algorithm, real, share, state, normal, skip_flush=skip_flush)
 
         if not is_alone:
@@ -190,30 +191,30 @@ def _block(
 
 
 def _scan_lazily(
-    step: Callable[..., tuple[State, Step]],
-    may_switch: Callable[[State], Array],
-    state: State,
+    step: Callable[..., tuple[RunState, StepRecord]],
+    may_switch: Callable[[RunState], Array],
+    state: RunState,
     normals: Array,
-) -> tuple[State, Step]:
-    """What `lax.scan` does, with light steps in an inner loop that does not carry the sums of N^2 numbers.
+) -> tuple[RunState, StepRecord]:
+    """What `lax.scan` does, with steps without a flush in an inner loop that does not carry the N^2 sums.
 
-    A condition in a loop copies all it hands through at every step; here only steps that look at the sums do.
+    `lax.cond` inside a loop copies its operands at every iteration; here only steps that flush the buffer do.
     """
     length = len(normals)
     one = jax.eval_shape(lambda state: step(state, normals[0])[1], state)
     blank = jax.tree.map(lambda leaf: jnp.zeros((length, *leaf.shape), leaf.dtype), one)
 
-    def write(steps: Step, now: Array, done: Step) -> Step:
+    def write(steps: StepRecord, now: Array, done: StepRecord) -> StepRecord:
         return jax.tree.map(lambda rows, row: rows.at[now].set(row), steps, done)
 
-    def until_flush(carry: tuple[Array, State, Step]) -> tuple[Array, State, Step]:
+    def until_flush(carry: tuple[Array, RunState, StepRecord]) -> tuple[Array, RunState, StepRecord]:
         now, state, steps = carry
         sums = _sums(state)
 
-        def skip_flush(carry: tuple[Array, State, Step]) -> Array:
+        def skip_flush(carry: tuple[Array, RunState, StepRecord]) -> Array:
             return (carry[0] < length) & ~may_switch(_with_sums(carry[1], sums))
 
-        def take(carry: tuple[Array, State, Step]) -> tuple[Array, State, Step]:
+        def take(carry: tuple[Array, RunState, StepRecord]) -> tuple[Array, RunState, StepRecord]:
             now, small, steps = carry
             state, done = step(_with_sums(small, sums), normals[now], skip_flush=True)
             return now + 1, _with_sums(state, (None, None)), write(steps, now, done)
@@ -222,23 +223,23 @@ def _scan_lazily(
             skip_flush, take, (now, _with_sums(state, (None, None)), steps)
         )
 
-        def look(carry: tuple[Array, State, Step]) -> tuple[Array, State, Step]:
+        def flush(carry: tuple[Array, RunState, StepRecord]) -> tuple[Array, RunState, StepRecord]:
             now, state, steps = carry
             state, done = step(state, normals[now])
             return now + 1, state, write(steps, now, done)
 
-        return jax.lax.cond(now < length, look, lambda carry: carry, (now, _with_sums(small, sums), steps))
+        return jax.lax.cond(now < length, flush, lambda carry: carry, (now, _with_sums(small, sums), steps))
 
     start = (jnp.asarray(0), state, blank)
     _, state, steps = jax.lax.while_loop(lambda carry: carry[0] < length, until_flush, start)
     return state, steps
 
 
-def _sums(state: State) -> tuple[Any, Any]:
+def _sums(state: RunState) -> tuple[Any, Any]:
     return state.memory.statistics.kept, state.memory.statistics.new
 
 
-def _with_sums(state: State, sums: tuple[Any, Any]) -> State:
+def _with_sums(state: RunState, sums: tuple[Any, Any]) -> RunState:
     return eqx.tree_at(_sums, state, sums, is_leaf=lambda leaf: leaf is None)
 
 
@@ -246,11 +247,11 @@ def _step(
     algorithm: LQGVTR,
     real: StationaryReference,
     share: Array | None,
-    state: State,
+    state: RunState,
     normal: Array,
     *,
     skip_flush: bool,
-) -> tuple[State, Step]:
+) -> tuple[RunState, StepRecord]:
     optimum, now = real.optimum, state.memory.time
     seen = real.emit(now, state.predicted, normal)
     memory, u, info = algorithm.step(state.memory, seen.y, state.u_last, skip_flush=skip_flush)
@@ -263,6 +264,6 @@ def _step(
         is_inside = jax.lax.cond(
             info.is_switch, lambda: algorithm.covers(memory, share), lambda: state.is_inside
         )
-    state = State(memory, predicted, u, excess, state.excess_cost + cost - optimum.J, transient, is_inside)
+    state = RunState(memory, predicted, u, excess, state.excess_cost + cost - optimum.J, transient, is_inside)
     regret = real.biases[0] + excess + transient - real.bias_after(now, predicted)
-    return state, Step(info, regret, state.excess_cost, excess, is_inside)
+    return state, StepRecord(info, regret, state.excess_cost, excess, is_inside)

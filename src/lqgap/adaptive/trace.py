@@ -1,6 +1,6 @@
 """What a run of an adaptive algorithm leaves behind: regret, switches, sets, events.
 
-Blocks of steps come in, are thinned by an `Account`, and leave as a `Trace`.
+Blocks of steps come in, are thinned by an `TraceBuilder`, and leave as a `Trace`.
 """
 
 import itertools
@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from lqgap.adaptive.vtr.state import LEFT_BALL, MISFIT, RUNNING, Info
+from lqgap.adaptive.vtr.state import LEFT_BALL, MISFIT, RUNNING, VTRInfo
 from lqgap.batches import take
 
 ADVICE = {
@@ -30,7 +30,7 @@ class Switch:
 
     step: int
     theta: tuple[float, ...]  # of the model acted on from now on
-    J: float  # of the same: the optimistic promise
+    J: float  # of that model: the optimistic promise
     estimate: tuple[float, ...]
     num_members: int  # of the set
     is_truth_inside: bool | None  # None if the truth is not known
@@ -53,8 +53,8 @@ class Event:
 class Trace:
     """A run, thinned to some steps; sums run from step 0.
 
-    `regret` is that of the identity, sum ||u + K xhat||^2_M with the plant's own optimum and what begins and
-    ends it; `regret_by_cost` is sum (c - J), which has the same mean and is far noisier.
+    `regret` is that of the identity, sum ||u + K xhat||^2_M with the plant's own optimum, plus
+    boundary terms; `regret_by_cost` is sum (c - J), which has the same expectation and is far noisier.
     """
 
     steps: np.ndarray
@@ -77,17 +77,17 @@ class Trace:
         return any(event.name in NAMES.values() for event in self.events)
 
 
-class Step(eqx.Module):
+class StepRecord(eqx.Module):
     """The account of one step."""
 
-    info: Info
+    info: VTRInfo
     regret: Float[Array, ""]
     regret_by_cost: Float[Array, ""]
     excess: Float[Array, ""]
     is_inside: Bool[Array, ""]
 
 
-class Account:
+class TraceBuilder:
     """Thins the blocks as they come, and makes traces of what is left."""
 
     def __init__(self, remarks: tuple[str, ...], *, last: int, every: int, count: int, is_known: bool):
@@ -100,7 +100,7 @@ class Account:
         self.num_lost = np.zeros(count, dtype=int)
         self.seconds: list[float] = []
 
-    def add(self, first: int, steps: Step, seconds: float) -> None:
+    def add(self, first: int, steps: StepRecord, seconds: float) -> None:
         """Take in a block that begins at step `first`, of which those after the last do not count."""
         count = min(steps.regret.shape[1], self.last + 1 - first)
         steps = jax.tree.map(lambda leaf: leaf[:, :count], steps)
@@ -150,7 +150,7 @@ class Account:
             for number in range(self.count)
         ]
 
-    def _switch(self, steps: Step, number: int, index: int, first: int, seconds: float) -> Switch:
+    def _switch(self, steps: StepRecord, number: int, index: int, first: int, seconds: float) -> Switch:
         info = take(take(steps.info, number), index)
         return Switch(
             step=first + index,
@@ -165,7 +165,7 @@ class Account:
             seconds=seconds,
         )
 
-    def _note_events(self, info: Info, first: int) -> None:
+    def _note_events(self, info: VTRInfo, first: int) -> None:
         for number in range(self.count):
             if self.status[number] != RUNNING:
                 continue

@@ -13,10 +13,11 @@ from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.regret import StationaryReference, stationary_reference
 from lqgap.simulators import Finite
+from lqgap.simulators.finite import Members
 from lqgap.systems import LQG, Optimum
 
 
-def read_plants(plants: Any, *, count: int) -> StationaryReference:
+def read_plants(plants: Members, *, count: int) -> StationaryReference:
     """A plant for each run: one for all, or a batch of as many."""
     systems = Finite.of(plants, name="plants").systems
     if len(systems.A) not in (1, count):

@@ -12,6 +12,7 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.policy import require_policy
 from lqgap.simulators import Finite
+from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
 
 PRECISIONS = {"float64": jnp.float64, "float32": jnp.float32}
@@ -30,7 +31,7 @@ def read_horizon(policy: Any, horizon: Any) -> int:
     return horizon
 
 
-def read_systems(policy: AbstractPolicy, members: Any) -> LQG:
+def read_systems(policy: AbstractPolicy, members: Members) -> LQG:
     """The plants of a finite class, a batched LQG or one LQG as one batch, of the policy's size."""
     systems = Finite.of(members).systems
     require_fit(policy, systems)

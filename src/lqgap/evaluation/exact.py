@@ -29,7 +29,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lqgap.arguments import is_concrete
+from lqgap.arguments import IntLike, is_concrete
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import read_horizon, require_fit
 from lqgap.evaluation.reference import reference_of
@@ -52,7 +52,7 @@ class ClosedLoop(eqx.Module):
 
 
 def exact_cost(
-    policy: AbstractLinearPolicy, plant: LQG, *, horizon: Any, method: str | None = None
+    policy: AbstractLinearPolicy, plant: LQG, *, horizon: IntLike, method: str | None = None
 ) -> Float[Array, ""]:
     """V^pi over steps 0..horizon; by doubling unless the policy changes with time."""
     horizon = _read(policy, plant, horizon)
@@ -68,7 +68,7 @@ def exact_cost(
     return cost
 
 
-def exact_gap(policy: AbstractLinearPolicy, plant: LQG, *, horizon: Any) -> Float[Array, ""]:
+def exact_gap(policy: AbstractLinearPolicy, plant: LQG, *, horizon: IntLike) -> Float[Array, ""]:
     """V^pi - V* over steps 0..horizon."""
     return _gap(policy, plant, _read(policy, plant, horizon))
 

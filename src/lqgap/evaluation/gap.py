@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from lqgap.arguments import read_count, read_key, read_positive
+from lqgap.arguments import FloatLike, IntLike, read_count, read_key, read_positive
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.evaluation.arguments import cast, read_horizon, read_precision, read_systems
 from lqgap.evaluation.monte_carlo import (
@@ -21,7 +21,8 @@ from lqgap.evaluation.monte_carlo import (
 )
 from lqgap.evaluation.reference import Reference, excess, reference_of
 from lqgap.policies import AbstractPolicy
-from lqgap.policies.limits import Limits, read_limits
+from lqgap.policies.limits import Limits, LimitsLike, read_limits
+from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
 
 MAX_TERMS = 100_000_000  # of members, steps and squared states
@@ -61,13 +62,13 @@ class GapEstimate(eqx.Module):
 
 def gap(
     policy: AbstractPolicy,
-    members: Any,
+    members: Members,
     *,
-    horizon: Any,
+    horizon: IntLike,
     key: PRNGKeyArray,
-    num_rollouts: Any = 256,
-    target_stderr: Any = None,
-    limits: Any = None,
+    num_rollouts: IntLike = 256,
+    target_stderr: FloatLike | None = None,
+    limits: LimitsLike = None,
     precision: str = "float64",
 ) -> GapEstimate:
     """Estimate the gap over steps 0..horizon; where a policy destabilises a member it may be infinite.

@@ -9,19 +9,18 @@ whatever the coordinates; and the policy that acts on it costs more than the opt
 `exact_average_cost` says.
 """
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import read_positive
+from lqgap.arguments import FloatLike, read_positive
 from lqgap.errors import NotConvergedError
 from lqgap.evaluation.exact import exact_average_cost
 from lqgap.policies import ClippedHistory
 from lqgap.simulators import Finite
+from lqgap.simulators.finite import Members
 from lqgap.systems import LQG, Optimum, solve
 from lqgap.systems.optimum import belief_covariance
 from lqgap.systems.window import MAX_LENGTH, clipping_errors
@@ -37,7 +36,7 @@ class MemoryPlan(eqx.Module):
     price: Float[np.ndarray, " member"]  # J of the clipped policy over the optimal J, minus one
 
 
-def plan_memory(members: Any, *, tolerance: Any = 1e-3) -> MemoryPlan:
+def plan_memory(members: Members, *, tolerance: FloatLike = 1e-3) -> MemoryPlan:
     """The smallest length whose prediction errors are below the tolerance, and its measured price.
 
     Args:

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from lqgap.arguments import read_count, read_key
+from lqgap.arguments import IntLike, read_count, read_key
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import MAX_HORIZON, read_horizon, read_systems
 from lqgap.evaluation.gap import GapEstimate, estimate_gap, references_of
@@ -25,15 +25,16 @@ from lqgap.evaluation.reference import Reference
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import read_limits
 from lqgap.policies.policy import move_ahead
+from lqgap.simulators.finite import Members
 
 
 def gap_by_horizon(
     policy: AbstractPolicy,
-    members: Any,
+    members: Members,
     *,
     horizons: Sequence[Any],
     key: PRNGKeyArray,
-    num_rollouts: Any = 256,
+    num_rollouts: IntLike = 256,
 ) -> list[GapEstimate]:
     """The gaps of steps 0..h for every h; what the policy has planned is planned for each h.
 
@@ -60,7 +61,7 @@ def gap_by_horizon(
 
 
 def shorten(references: Reference, *, sooner: int) -> Reference:
-    """The references of a horizon that ends so many steps sooner; what comes after it costs nothing."""
+    """The references of a horizon that ends this many steps sooner; what comes after it costs nothing."""
     K, M = (
         jax.vmap(lambda stack: move_ahead(stack, sooner))(gains) for gains in (references.K, references.M)
     )

@@ -17,14 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from lqgap.arguments import read_count, read_key
+from lqgap.arguments import IntLike, read_count, read_key
 from lqgap.evaluation.arguments import read_horizon, read_systems
 from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS, block_size, draw_normals, rollout_keys, sum_rollouts
 from lqgap.evaluation.reference import Emission, Reference, emit, excess
 from lqgap.linalg import quadratic
 from lqgap.policies import AbstractPolicy
-from lqgap.policies.limits import Limits, read_limits
-from lqgap.simulators.finite import solve_members
+from lqgap.policies.limits import Limits, LimitsLike, read_limits
+from lqgap.simulators.finite import Members, solve_members
 from lqgap.systems import LQG, Optimum, bias_matrix, require_converged, solve
 from lqgap.systems.kalman import plan_filter
 
@@ -66,7 +66,7 @@ class StationaryReference(eqx.Module):
         return self.biases[self._entry(time + 1)] - self.optimum.J
 
     def over(self, num_steps: int) -> Reference:
-        """The reference of so many steps, with the gains of the long run."""
+        """The reference of this many steps, with the gains of the long run."""
         K, M = (jnp.broadcast_to(gain, (num_steps, *gain.shape)) for gain in (self.optimum.K, self.optimum.M))
         A, B, C = self.plant.A, self.plant.B, self.plant.C
         value = num_steps * self.optimum.J
@@ -78,12 +78,12 @@ class StationaryReference(eqx.Module):
 
 def regret(
     policy: AbstractPolicy,
-    members: Any,
+    members: Members,
     *,
-    horizon: Any,
+    horizon: IntLike,
     key: PRNGKeyArray,
-    num_rollouts: Any = 256,
-    limits: Any = None,
+    num_rollouts: IntLike = 256,
+    limits: LimitsLike = None,
 ) -> RegretEstimate:
     """Estimate the regret of steps 0..horizon, in double precision.
 

@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from lqgap.arguments import read_key
+from lqgap.arguments import IntLike, read_key
 from lqgap.evaluation.arguments import cast, read_horizon, read_precision, require_fit
 from lqgap.evaluation.noise import standard_normal
 from lqgap.linalg import quadratic, sqrt_psd
 from lqgap.policies import AbstractPolicy
-from lqgap.policies.limits import Limits, read_limits
+from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.systems import LQG
 from lqgap.systems.lqg import require_single
 
@@ -35,9 +35,9 @@ def rollout(
     policy: AbstractPolicy,
     plant: LQG,
     *,
-    horizon: Any,
+    horizon: IntLike,
     key: PRNGKeyArray,
-    limits: Any = None,
+    limits: LimitsLike = None,
     precision: str = "float64",
 ) -> Trajectory:
     """One run of steps 0..horizon; `jax.vmap` over keys gives many.

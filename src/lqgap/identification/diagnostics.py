@@ -9,8 +9,6 @@ v = (u_{t-1}, .., u_{t-k}) a wrong effect of the inputs; sum |r|^2 ~ chi square 
 A model fitted to the same record looks a little better than it is: test on another record where there is one.
 """
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,7 +16,7 @@ import numpy as np
 import scipy.special
 from jaxtyping import Array, Float
 
-from lqgap.arguments import MatrixLike, read_count, read_record
+from lqgap.arguments import IntLike, MatrixLike, read_count, read_record
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.identification.realization import Realization
 from lqgap.systems import LQG, filter_record
@@ -39,7 +37,7 @@ class Diagnosis(eqx.Module):
         return min(self.whiteness, self.input_blindness, self.size) >= level / 3  # three tests share it
 
 
-def diagnose(model: LQG | Realization, y: MatrixLike, u: MatrixLike, *, num_lags: Any = 10) -> Diagnosis:
+def diagnose(model: LQG | Realization, y: MatrixLike, u: MatrixLike, *, num_lags: IntLike = 10) -> Diagnosis:
     """Test a model on a record, rows (time, output) and (time, input)."""
     if not isinstance(model, LQG | Realization):
         raise InvalidArgumentError(f"model is a {type(model).__name__}, expected an LQG or a Realization")

@@ -29,7 +29,7 @@ import numpy as np
 import scipy.special
 from jaxtyping import Array, Float
 
-from lqgap.arguments import read_count, read_positive, read_probability
+from lqgap.arguments import FloatLike, IntLike, read_count, read_positive, read_probability
 from lqgap.errors import InvalidArgumentError
 from lqgap.linalg import log_det_psd, solve_psd
 from lqgap.linalg.lyapunov import lyapunov_sum
@@ -54,7 +54,7 @@ class Probing(eqx.Module):
         return self.passive + self.active * self.sigma_u**2
 
 
-def choose_probing(members: Finite, *, num_steps: Any, delta: float = 0.05) -> Probing:
+def choose_probing(members: Finite, *, num_steps: IntLike, delta: float = 0.05) -> Probing:
     """The smallest amplitude with which a record of `num_steps` leaves the truth alone in the likelihood set.
 
     It may be none at all, where noise alone tells members apart; a regression needs `probing_for_gains`.
@@ -90,7 +90,7 @@ def choose_probing(members: Finite, *, num_steps: Any, delta: float = 0.05) -> P
     return Probing(float(np.sqrt(variance)), (int(i), int(j)), float(needed), passive, active, cost)
 
 
-def probing_for_gains(members: Finite, *, num_steps: Any, error: Any = 0.1) -> float:
+def probing_for_gains(members: Finite, *, num_steps: IntLike, error: FloatLike = 0.1) -> float:
     """The smallest amplitude with which a record of `num_steps` identifies the gain of every input.
 
     Args:

@@ -10,8 +10,6 @@ The search follows the gradient from the most likely of a few hundred spread mem
 parameters are held. Parameters at an end of their interval have no standard error.
 """
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -19,7 +17,7 @@ import numpy as np
 import scipy.optimize
 from jaxtyping import Array, Bool, Float
 
-from lqgap.arguments import MatrixLike, read_count, read_record
+from lqgap.arguments import IntLike, MatrixLike, read_count, read_record
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.simulators import AbstractFamily
 from lqgap.simulators.building import Branch, branch_of, build_members
@@ -57,7 +55,7 @@ class Fit(eqx.Module):
         return dict(zip(self.names, map(float, self.theta), strict=True))
 
 
-def fit_parameters(family: AbstractFamily, y: MatrixLike, u: MatrixLike, *, num_starts: Any = 4) -> Fit:
+def fit_parameters(family: AbstractFamily, y: MatrixLike, u: MatrixLike, *, num_starts: IntLike = 4) -> Fit:
     """Maximum likelihood over a family, for a record with rows (time, output) and (time, input).
 
     Args:

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Array, Float, Int
 
-from lqgap.arguments import MatrixLike, read_count, read_record
+from lqgap.arguments import FloatLike, IntLike, MatrixLike, read_count, read_record
 from lqgap.errors import InvalidArgumentError
 from lqgap.linalg import symmetrize
 from lqgap.systems import LQG, Optimum, predictor_markov_parameters
@@ -128,7 +128,9 @@ class MarkovRegression(eqx.Module):
         return regress(state.moments, sizes, jnp.asarray(self.ridge))
 
 
-def estimate_markov(y: MatrixLike, u: MatrixLike, *, length: Any = None, ridge: Any = 0.0) -> MarkovEstimate:
+def estimate_markov(
+    y: MatrixLike, u: MatrixLike, *, length: IntLike | None = None, ridge: FloatLike = 0.0
+) -> MarkovEstimate:
     """The Markov parameters of a record, rows (time, output) and (time, input).
 
     Args:
@@ -158,7 +160,7 @@ def estimate_markov(y: MatrixLike, u: MatrixLike, *, length: Any = None, ridge: 
     return _regress(moments, (length, p, m), jnp.asarray(ridge))
 
 
-def exact_markov(optimum: Optimum, plant: LQG, *, length: Any) -> MarkovParameters:
+def exact_markov(optimum: Optimum, plant: LQG, *, length: IntLike) -> MarkovParameters:
     """The Markov parameters of a plant whose optimum is known."""
     of_inputs, of_outputs = predictor_markov_parameters(optimum, plant, length=length)
     return MarkovParameters(of_outputs, of_inputs, optimum.S)

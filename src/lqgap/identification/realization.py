@@ -6,15 +6,13 @@ This is all that inputs and outputs determine, and all that control needs. The f
 if A is invertible; without it, chi = A xhat_{t|t} = Abar xhat_{t|t-1} + F y is enough, as u = -M^-1 B'P chi.
 """
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import MatrixLike, read_count, read_covariance
+from lqgap.arguments import IntLike, MatrixLike, read_count, read_covariance
 from lqgap.errors import InvalidArgumentError
 from lqgap.identification.markov import MarkovParameters
 from lqgap.linalg import solve_psd, solve_riccati, symmetrize
@@ -54,7 +52,7 @@ class Realization(eqx.Module):
             )
         return jnp.linalg.solve(self.A, self.F)
 
-    def markov(self, *, length: Any) -> MarkovParameters:
+    def markov(self, *, length: IntLike) -> MarkovParameters:
         """C Abar^k F and C Abar^k B for k = 0..length-1, and S."""
         rows = _powers(self.Abar, self.C, read_count("length", length, least=1))
         return MarkovParameters(rows @ self.F, rows @ self.B, self.S)

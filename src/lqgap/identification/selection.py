@@ -22,7 +22,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import MatrixLike, read_count, read_positive, read_probability, read_record
+from lqgap.arguments import (
+    FloatLike,
+    IntLike,
+    MatrixLike,
+    read_count,
+    read_positive,
+    read_probability,
+    read_record,
+)
 from lqgap.errors import InvalidArgumentError, RefutedClassError
 from lqgap.identification.markov import (
     MAX_LENGTH,
@@ -49,9 +57,9 @@ def select_models(
     *,
     method: Literal["likelihood", "ellipsoid", "balanced", "printed"] = "likelihood",
     delta: float = 0.05,
-    length: Any = None,
-    ridge: Any = 1.0,
-    C_w: Any = None,
+    length: IntLike | None = None,
+    ridge: FloatLike = 1.0,
+    C_w: FloatLike | None = None,
 ) -> Finite | Unrefuted:
     """The members that a record leaves, again as a class.
 
@@ -90,7 +98,7 @@ def select_models(
     return members.subset(margins >= 0)
 
 
-def truncation_length(members: Finite, *, horizon: Any) -> int:
+def truncation_length(members: Finite, *, horizon: IntLike) -> int:
     """The fewest lags after which ||Abar^h|| <= 1 / horizon^2, by the certificates of all members.
 
     With ||Abar^h|| <= kappa (1 - gamma)^h that is  h >= log(kappa horizon^2) / log(1 / (1 - gamma)) .

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.linalg
 from jaxtyping import Array
 
-from lqgap.arguments import read_count
+from lqgap.arguments import IntLike, read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.identification.markov import MarkovEstimate, MarkovParameters
 from lqgap.identification.realization import Realization
@@ -35,7 +35,7 @@ PATIENCE = 3  # orders without improvement after which no larger one is tried
 def realize(
     markov: MarkovParameters | MarkovEstimate,
     *,
-    order: Any = None,
+    order: IntLike | None = None,
     weighting: Literal["plain", "canonical"] | None = None,
 ) -> Realization:
     """A plant with these Markov parameters.

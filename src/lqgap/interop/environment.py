@@ -14,12 +14,13 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from lqgap.arguments import read_count
+from lqgap.arguments import IntLike, read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import MAX_HORIZON
 from lqgap.interop.ensemble import Ensemble
 from lqgap.interop.members import as_plants, read_family, read_fixed
 from lqgap.interop.spaces import make_spaces, read_bounds
+from lqgap.policies.limits import LimitsLike
 
 ENVIRONMENT_ID = "lqgap/LQG-v0"
 
@@ -42,7 +43,9 @@ class LQGEnv(gymnasium.Env[np.ndarray, np.ndarray]):
 
     metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012
 
-    def __init__(self, family: Any = "mass_spring_damper", *, horizon: Any = 200, limits: Any = None):
+    def __init__(
+        self, family: Any = "mass_spring_damper", *, horizon: IntLike = 200, limits: LimitsLike = None
+    ):
         self._members = read_family(family)
         self._ensemble, self.observation_space, self.action_space = make_ensemble(
             self._members, count=1, horizon=horizon, limits=limits
@@ -79,7 +82,9 @@ class LQGEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         return {"member": int(ensemble.member[0]), "parameters": dict(parameters)}
 
 
-def make_ensemble(members: Any, *, count: int, horizon: Any, limits: Any) -> tuple[Ensemble, Any, Any]:
+def make_ensemble(
+    members: Any, *, count: int, horizon: IntLike, limits: LimitsLike
+) -> tuple[Ensemble, Any, Any]:
     """The plants of an environment, its space of observations and its space of actions."""
     horizon = read_count("horizon", horizon, least=0, most=MAX_HORIZON)
     examples = members.examples()

@@ -29,11 +29,11 @@ SCIPY_REMEDY = "system.to_discrete(0.1)"
 def from_control(
     system: Any,
     *,
-    Q: MatrixLike = None,
-    R: MatrixLike = None,
-    W: MatrixLike = None,
-    V: MatrixLike = None,
-    S0: MatrixLike = None,
+    Q: MatrixLike | None = None,
+    R: MatrixLike | None = None,
+    W: MatrixLike | None = None,
+    V: MatrixLike | None = None,
+    S0: MatrixLike | None = None,
 ) -> tuple[LQG, float]:
     """The plant of a discrete-time control.StateSpace or TransferFunction, and its sampling time.
 
@@ -46,11 +46,11 @@ def from_control(
 def from_dlti(
     system: Any,
     *,
-    Q: MatrixLike = None,
-    R: MatrixLike = None,
-    W: MatrixLike = None,
-    V: MatrixLike = None,
-    S0: MatrixLike = None,
+    Q: MatrixLike | None = None,
+    R: MatrixLike | None = None,
+    W: MatrixLike | None = None,
+    V: MatrixLike | None = None,
+    S0: MatrixLike | None = None,
 ) -> tuple[LQG, float]:
     """The plant of a `scipy.signal.dlti` of any form, and its sampling time.
 

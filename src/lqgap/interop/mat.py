@@ -19,7 +19,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse
 
-from lqgap.arguments import SYMMETRY_TOLERANCE, require_double_precision
+from lqgap.arguments import SYMMETRY_TOLERANCE, FloatLike, require_double_precision
 from lqgap.errors import CorruptFileError, InvalidArgumentError, InvalidSystemError
 from lqgap.files import read_bytes, write_bytes
 from lqgap.interop.state_space import read_sampling_time, require_no_feedthrough
@@ -33,7 +33,7 @@ PIECE = 2**20  # bytes that are inflated at a time
 VERSION_5_HEADER, COMPRESSED = 128, 15  # bytes before the first element; the type of a compressed element
 
 
-def save_mat(path: str | os.PathLike[str], plant: Any, *, sampling_time: Any) -> None:
+def save_mat(path: str | os.PathLike[str], plant: Any, *, sampling_time: FloatLike) -> None:
     """Write one LQG, a batch of them or a finite class; a file in that place is replaced at once."""
     systems = plant.systems if isinstance(plant, Finite) else plant
     if not isinstance(systems, LQG):
@@ -50,7 +50,7 @@ def save_mat(path: str | os.PathLike[str], plant: Any, *, sampling_time: Any) ->
     write_bytes(path, content.getvalue())
 
 
-def load_mat(path: str | os.PathLike[str], *, sampling_time: Any = None) -> tuple[LQG, float]:
+def load_mat(path: str | os.PathLike[str], *, sampling_time: FloatLike | None = None) -> tuple[LQG, float]:
     """The plant, or the batch of plants, of a MAT file, and its sampling time.
 
     Q, R, W, V and S0 may be missing and are then the identity, as in `LQG`.

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies import AbstractPolicy
-from lqgap.policies.limits import read_limits
+from lqgap.policies.limits import LimitsLike, read_limits
 from lqgap.policies.policy import Memory
 
 
@@ -37,7 +37,7 @@ class Predictor:
         key: for policies that draw random numbers; each environment and episode has its own.
     """
 
-    def __init__(self, policy: AbstractPolicy, *, limits: Any = None, key: PRNGKeyArray | None = None):
+    def __init__(self, policy: AbstractPolicy, *, limits: LimitsLike = None, key: PRNGKeyArray | None = None):
         if not isinstance(policy, AbstractPolicy):
             raise InvalidArgumentError(f"policy is a {type(policy).__name__}, expected an lqgap policy")
         self.policy = policy

@@ -9,8 +9,6 @@ algorithms need it: five standard deviations of the optimal controller's input,
 which is that of the long run, X, and a bound on that of the first step, S0; the largest among some members.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,14 +16,14 @@ from gymnasium import spaces
 from jaxtyping import Array, Float
 
 from lqgap.errors import NotConvergedError
-from lqgap.policies.limits import read_limits
+from lqgap.policies.limits import LimitsLike, read_limits
 from lqgap.systems import LQG, solve
 from lqgap.systems.optimum import belief_covariance
 
 NUM_DEVIATIONS = 5.0
 
 
-def make_spaces(examples: LQG, limits: Any) -> tuple[spaces.Box, spaces.Box]:
+def make_spaces(examples: LQG, limits: LimitsLike) -> tuple[spaces.Box, spaces.Box]:
     """The spaces of observations and of actions."""
     observations = spaces.Box(-np.inf, np.inf, shape=(examples.num_outputs,), dtype=np.float64)
     if limits is None:
@@ -35,7 +33,7 @@ def make_spaces(examples: LQG, limits: Any) -> tuple[spaces.Box, spaces.Box]:
     return observations, spaces.Box(low, high, dtype=np.float64)
 
 
-def read_bounds(limits: Any, *, num_inputs: int) -> tuple[np.ndarray, np.ndarray]:
+def read_bounds(limits: LimitsLike, *, num_inputs: int) -> tuple[np.ndarray, np.ndarray]:
     """The lowest and highest inputs that reach the plant; infinite without limits."""
     allowed = read_limits(limits, num_inputs=num_inputs)
     return np.array(allowed.low), np.array(allowed.high)

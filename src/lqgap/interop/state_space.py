@@ -31,11 +31,11 @@ class StateSpace(eqx.Module):
 class Weights(eqx.Module):
     """Costs and covariances that a state-space model does not have; None is the identity."""
 
-    Q: MatrixLike = None
-    R: MatrixLike = None
-    W: MatrixLike = None
-    V: MatrixLike = None
-    S0: MatrixLike = None
+    Q: MatrixLike | None = None
+    R: MatrixLike | None = None
+    W: MatrixLike | None = None
+    V: MatrixLike | None = None
+    S0: MatrixLike | None = None
 
 
 def read_matrices(item: Any) -> StateSpace:

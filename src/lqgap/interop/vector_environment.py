@@ -17,10 +17,11 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from lqgap.arguments import read_count
+from lqgap.arguments import IntLike, read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.interop.environment import make_ensemble, read_action, require_finite
 from lqgap.interop.members import DrawnMembers, read_family, read_fixed
+from lqgap.policies.limits import LimitsLike
 
 MAX_ENVIRONMENTS = 1_000_000
 
@@ -40,9 +41,9 @@ class LQGVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray
         self,
         family: Any = "mass_spring_damper",
         *,
-        num_envs: Any = 1,
-        horizon: Any = 200,
-        limits: Any = None,
+        num_envs: IntLike = 1,
+        horizon: IntLike = 200,
+        limits: LimitsLike = None,
         autoreset_mode: Any = AutoresetMode.NEXT_STEP,
     ):
         self.num_envs = read_count("num_envs", num_envs, least=1, most=MAX_ENVIRONMENTS)

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from lqgap.arguments import is_concrete, read_count
+from lqgap.arguments import IntLike, is_concrete, read_count
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.policies.policy import AbstractPolicy, move_ahead
 from lqgap.systems import LQG, solve, solve_finite
@@ -65,7 +65,7 @@ class ModelBank(AbstractPolicy):
         self,
         systems: LQG,
         *,
-        horizon: Any = None,
+        horizon: IntLike | None = None,
         mode: Literal["mixture", "map", "thompson"] = "mixture",
         filters: Literal["varying", "steady"] | None = None,
     ):

@@ -5,13 +5,11 @@ controller of the likeliest member acts permanently. After random inputs, this i
 excites a plant, fits a model to the record and deploys the model's controller.
 """
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from lqgap.arguments import read_count
+from lqgap.arguments import FloatLike, IntLike, read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies.bank import BankMemory, ModelBank
 from lqgap.policies.policy import AbstractWrapper
@@ -24,7 +22,7 @@ class Committed(AbstractWrapper):
     bank: ModelBank
     steps: int = eqx.field(static=True)
 
-    def __init__(self, bank: ModelBank, steps: Any):
+    def __init__(self, bank: ModelBank, steps: IntLike):
         if not isinstance(bank, ModelBank):
             raise InvalidArgumentError(f"bank is a {type(bank).__name__}, expected a ModelBank")
         self.bank = bank
@@ -49,6 +47,6 @@ class Committed(AbstractWrapper):
         return watched, inputs[jnp.argmax(self.bank.log_posterior(watched))]
 
 
-def explore_then_commit(bank: ModelBank, steps: Any, *, scale: Any = 1.0) -> RandomProbe:
+def explore_then_commit(bank: ModelBank, steps: IntLike, *, scale: FloatLike = 1.0) -> RandomProbe:
     """Inputs drawn from N(0, scale^2 I) for `steps` steps, then the controller of the likeliest member."""
     return RandomProbe(steps, Committed(bank, steps), scale=scale)

@@ -16,7 +16,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from lqgap.arguments import read_key
 from lqgap.errors import InvalidArgumentError, NotConvergedError
-from lqgap.policies.limits import Limits, read_limits
+from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
 
 
@@ -34,7 +34,7 @@ class Controller:
         self,
         policy: AbstractPolicy,
         *,
-        limits: Any = None,
+        limits: LimitsLike = None,
         nan_is_lost: bool = False,
         key: PRNGKeyArray | None = None,
     ):

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from lqgap.arguments import ArrayLike, read_array, read_count
+from lqgap.arguments import ArrayLike, IntLike, read_array, read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies.policy import AbstractLinearPolicy, LinearStep
 from lqgap.systems import LQG, filter_matrix, predictor_markov_parameters, solve
@@ -54,7 +54,7 @@ class ClippedHistory(AbstractLinearPolicy):
         self.S = jnp.eye(outputs)
 
     @classmethod
-    def from_plant(cls, plant: LQG, *, length: Any) -> "ClippedHistory":
+    def from_plant(cls, plant: LQG, *, length: IntLike) -> "ClippedHistory":
         """The optimal gain times the clipped belief of a plant."""
         length = read_count("length", length, least=1)
         optimum = solve(plant)

@@ -1,13 +1,19 @@
 """What an actuator can do: every input is clipped to an interval."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lqgap.arguments import ArrayLike
 from lqgap.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    LimitsLike = tuple[ArrayLike, ArrayLike] | None  # (low, high), numbers or one number for each input
+else:
+    LimitsLike = Any
 
 
 class Limits(eqx.Module):
@@ -21,7 +27,7 @@ class Limits(eqx.Module):
         return jnp.clip(u, self.low.astype(u.dtype), self.high.astype(u.dtype))
 
 
-def read_limits(limits: Any, *, num_inputs: int) -> Limits:
+def read_limits(limits: LimitsLike, *, num_inputs: int) -> Limits:
     """(low, high), each a number or one number for each input; None for no limits."""
     if limits is None:
         limits = (-np.inf, np.inf)

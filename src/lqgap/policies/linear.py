@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from lqgap.arguments import MatrixLike, read_array, read_count, read_square, require_shape
+from lqgap.arguments import IntLike, MatrixLike, read_array, read_count, read_square, require_shape
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies.policy import AbstractLinearPolicy, LinearStep
 
@@ -84,11 +84,11 @@ class LinearDynamic(AbstractLinearPolicy):
 
 
 class Zero(AbstractLinearPolicy):
-    """Doing nothing."""
+    """Zero input."""
 
     sizes: tuple[int, int] = eqx.field(static=True)
 
-    def __init__(self, *, num_inputs: Any, num_outputs: Any):
+    def __init__(self, *, num_inputs: IntLike, num_outputs: IntLike):
         self.sizes = (
             read_count("num_inputs", num_inputs, least=1),
             read_count("num_outputs", num_outputs, least=1),

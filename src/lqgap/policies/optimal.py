@@ -13,6 +13,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from lqgap.arguments import IntLike
 from lqgap.policies.policy import AbstractLinearPolicy, LinearStep, move_ahead
 from lqgap.systems import LQG, solve, solve_finite
 from lqgap.systems.innovation import filter_step
@@ -79,7 +80,7 @@ class FiniteHorizonLQG(AbstractLinearPolicy):
     L: Float[Array, "time state output"]
     S: Float[Array, "time output output"]
 
-    def __init__(self, plant: LQG, horizon: Any):
+    def __init__(self, plant: LQG, horizon: IntLike):
         finite = solve_finite(plant, horizon=horizon)
         self.A, self.B, self.C = plant.A, plant.B, plant.C
         self.K, self.L, self.S = finite.K, finite.L, finite.S

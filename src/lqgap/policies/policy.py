@@ -138,7 +138,7 @@ class LinearStep(eqx.Module):
 
 
 def move_ahead(gains: Float[Array, "time *gain"], steps: int) -> Float[Array, "time *gain"]:
-    """Gains so many steps ahead; the last one stays to the end."""
+    """Gains this many steps ahead; the last one stays to the end."""
     if steps < 0:
         raise InvalidArgumentError(
             f"horizon is {len(gains) - 1 - steps}, but gains are planned for steps 0..{len(gains) - 1}: a "

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from lqgap.arguments import read_count, read_key, read_positive
+from lqgap.arguments import FloatLike, IntLike, read_count, read_key, read_positive
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies.bank import BankMemory, ModelBank
 from lqgap.policies.policy import AbstractPolicy, AbstractWrapper, Memory, require_policy
@@ -40,7 +40,7 @@ class RandomProbe(AbstractWrapper):
     then: AbstractPolicy
     scale: Float[Array, ""]
 
-    def __init__(self, steps: Any, then: AbstractPolicy, *, scale: Any = 1.0):
+    def __init__(self, steps: IntLike, then: AbstractPolicy, *, scale: FloatLike = 1.0):
         self.steps = read_count("steps", steps, least=0, most=1_000_000)
         self.then = require_policy("then", then)
         self.scale = jnp.asarray(read_positive("scale", scale), dtype=jnp.float64)
@@ -74,7 +74,7 @@ class ProbingBank(AbstractWrapper):
     output_scale: Float[Array, " output"]
     input_scale: Float[Array, " input"]
 
-    def __init__(self, bank: ModelBank, *, width: Any = 16, key: PRNGKeyArray):
+    def __init__(self, bank: ModelBank, *, width: IntLike = 16, key: PRNGKeyArray):
         if not isinstance(bank, ModelBank) or bank.mode != "mixture":
             raise InvalidArgumentError("bank must be a ModelBank with mode 'mixture', from which it deviates")
         self.bank = bank

@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from lqgap.arguments import read_count, read_vector
+from lqgap.arguments import ArrayLike, IntLike, read_count, read_vector
 from lqgap.policies.policy import AbstractPolicy
 
 
 class Recurrent(AbstractPolicy):
-    """A gated recurrent unit from (y, u_last) to u; it starts by doing nothing.
+    """A gated recurrent unit from (y, u_last) to u; before training its input is zero.
 
     Args:
         output_scale: typical size of each observation, which is divided by it; one if left out.
@@ -27,11 +27,11 @@ class Recurrent(AbstractPolicy):
     def __init__(
         self,
         *,
-        num_inputs: Any,
-        num_outputs: Any,
-        width: Any = 32,
-        output_scale: Any = None,
-        input_scale: Any = None,
+        num_inputs: IntLike,
+        num_outputs: IntLike,
+        width: IntLike = 32,
+        output_scale: ArrayLike | None = None,
+        input_scale: ArrayLike | None = None,
         key: PRNGKeyArray,
     ):
         inputs = read_count("num_inputs", num_inputs, least=1)

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import read_count, read_positive
+from lqgap.arguments import FloatLike, IntLike, read_count, read_positive
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.building import Branch, build_members, make_branches
 from lqgap.simulators.cover import find_cover
@@ -103,24 +103,24 @@ class AbstractFamily(eqx.Module):
         theta = np.array(list(itertools.product(*axes)))
         return self.members(theta[self.is_inside(theta)])
 
-    def sample(self, key: Array, num_members: Any) -> Finite:
+    def sample(self, key: Array, num_members: IntLike) -> Finite:
         """Members whose parameters are drawn at random, uniformly from a box."""
         return self.members(
             self.sample_parameters(key, read_count("num_members", num_members, least=1, most=MAX_MEMBERS))
         )
 
-    def cover(self, radius: Any, *, max_members: int = 100_000) -> Finite:
+    def cover(self, radius: FloatLike, *, max_members: int = 100_000) -> Finite:
         """Members such that every plant of the family is within `radius` of one, in the invariants.
 
         How far a cell of parameters reaches is measured at many of its points, not proved for every `build`.
         """
-        radius = read_positive("radius", radius)
+        distance = read_positive("radius", radius)
         tables: list[np.ndarray] = []
         for branch in self.branches:
             left = max_members - sum(map(len, tables))
-            tables.append(find_cover(branch, radius, is_inside=self.is_inside, max_members=left))
+            tables.append(find_cover(branch, distance, is_inside=self.is_inside, max_members=left))
         covering = self.members(np.concatenate(tables))
-        return eqx.tree_at(lambda members: members.radius, covering, radius)
+        return eqx.tree_at(lambda members: members.radius, covering, distance)
 
     def nearest(self, plant: LQG) -> tuple[np.ndarray, float]:
         """The parameters of the member nearest to a plant in the invariants, and the distance."""

@@ -1,7 +1,7 @@
 """A finite class of simulators: one batched LQG and the parameters that made each member."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import is_concrete, read_count, read_positive
+from lqgap.arguments import FloatLike, IntLike, is_concrete, read_count, read_positive
 from lqgap.batches import batch_of_one, map_in_chunks, take
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError
 from lqgap.simulators.invariants import invariants
@@ -116,11 +116,11 @@ class Finite(eqx.Module):
         systems, parameters = take((self.systems, self.parameters), rows)
         return Finite(systems, parameters, names=self.names, units=self.units, radius=self.radius)
 
-    def grid(self, points: Any = None) -> "Finite":  # noqa: ARG002
+    def grid(self, points: IntLike | Mapping[str, int] | None = None) -> "Finite":  # noqa: ARG002
         """The class itself: a finite class is its own grid."""
         return self
 
-    def sample(self, key: Array, num_members: Any) -> "Finite":
+    def sample(self, key: Array, num_members: IntLike) -> "Finite":
         """Members drawn uniformly, with replacement."""
         count = read_count("num_members", num_members, least=1, most=MAX_MEMBERS)
         return self.subset(np.asarray(jax.random.randint(key, (count,), 0, len(self))))
@@ -150,7 +150,7 @@ class Finite(eqx.Module):
                 kept.append(index)
         return self.subset(kept)
 
-    def cover(self, radius: Any) -> "Finite":
+    def cover(self, radius: FloatLike) -> "Finite":
         """Members such that every member is within `radius` of one of them, in the invariants."""
         radius = read_positive("radius", radius)
         vectors = self.invariants()
@@ -168,6 +168,12 @@ class Finite(eqx.Module):
         length = self.systems.num_states + plant.num_states
         vector = Finite([plant]).invariants(length=length)[0]
         return bool(np.any(_same_law(self, self.invariants(length=length), vector, tolerance=tolerance)))
+
+
+if TYPE_CHECKING:
+    Members = Finite | LQG  # a finite class, a batched LQG, or one LQG
+else:
+    Members = Any
 
 
 def require_comparable(systems: LQG, plant: LQG) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lqgap.arguments import (
+    FloatLike,
     MatrixLike,
     is_concrete,
     read_covariance,
@@ -32,7 +33,7 @@ MAX_SQUARINGS = 32
 
 
 def zero_order_hold(
-    A: MatrixLike, B: MatrixLike, *, dt: Any
+    A: MatrixLike, B: MatrixLike, *, dt: FloatLike
 ) -> tuple[Float[Array, "state state"], Float[Array, "state input"]]:
     """The discrete A and B of a continuous plant whose input is held constant over each step."""
     (A, B), dt = read_pair(A, B), read_positive("dt", dt)
@@ -40,7 +41,7 @@ def zero_order_hold(
     return _require_finite(_hold(A, B, dt))
 
 
-def accumulate_noise(A: MatrixLike, W: MatrixLike, *, dt: Any) -> Float[Array, "state state"]:
+def accumulate_noise(A: MatrixLike, W: MatrixLike, *, dt: FloatLike) -> Float[Array, "state state"]:
     """The covariance that white noise of intensity W adds to the state over one step."""
     A, dt = read_square("A", A), read_positive("dt", dt)
     W = read_covariance("W", W, size=len(A), definite=False, why="it must be of the size of A")

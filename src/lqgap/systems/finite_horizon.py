@@ -10,14 +10,12 @@ K_h comes from P_{h+1}: the last input has no effect but its own cost, so K_H = 
 u_h = -K_h xhat_{h|h}, in filter form: y_h is known when u_h is chosen.
 """
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lqgap.arguments import is_concrete, read_count
+from lqgap.arguments import IntLike, is_concrete, read_count
 from lqgap.errors import NotConvergedError
 from lqgap.linalg.psd import symmetrize
 from lqgap.linalg.riccati import riccati_recursion
@@ -40,7 +38,7 @@ class FiniteOptimum(eqx.Module):
     value: Float[Array, ""]
 
 
-def solve_finite(plant: LQG, *, horizon: Any) -> FiniteOptimum:
+def solve_finite(plant: LQG, *, horizon: IntLike) -> FiniteOptimum:
     """The optimal time-varying controller for steps 0..horizon (a whole number), and its cost."""
     require_single(plant)
     most = MAX_ENTRIES // plant.num_states**2

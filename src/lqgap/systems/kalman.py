@@ -98,7 +98,7 @@ def filter_record(plant: LQG, y: MatrixLike, u: MatrixLike) -> Correction:
     if is_concrete(record) and not jnp.all(jnp.isfinite(record.log_likelihood)):
         raise NotConvergedError(
             "the filter left double precision: an innovation covariance is singular up to rounding (outputs "
-            "that repeat each other with too little noise V), or an unstable mode grows unseen"
+            "that repeat each other with too little noise V), or an unstable mode is not detectable"
         )
     return record
 

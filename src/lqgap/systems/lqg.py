@@ -74,7 +74,7 @@ class LQG(eqx.Module):
         self.V = read_covariance("V", V, size=outputs, definite=True, why=why)
         self.S0 = read_covariance("S0", S0, size=states, definite=False, why=why)
 
-    def matrices(self) -> dict[str, Array]:
+    def matrices(self) -> dict[str, Any]:
         """The matrices by name: what `LQG(**matrices)` makes the same plant of."""
         return {name: getattr(self, name) for name in MATRICES}
 

@@ -1,19 +1,17 @@
 """The same plant written differently: other state coordinates, unit noise, delayed inputs."""
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from lqgap.arguments import MatrixLike, is_concrete, read_array, read_count, require_shape
+from lqgap.arguments import IntLike, MatrixLike, is_concrete, read_array, read_count, require_shape
 from lqgap.errors import InvalidArgumentError, InvalidSystemError
 from lqgap.linalg.psd import inverse_sqrt_psd, sqrt_psd
 from lqgap.systems.lqg import LQG, require_single
 
 
 def change_coordinates(plant: LQG, T: MatrixLike) -> LQG:
-    """The plant in the state T x; costs, outputs and Markov parameters stay as they are."""
+    """The plant in the state T x; costs, outputs and Markov parameters stay the same."""
     require_single(plant)
     T = read_array("T", T, num_axes=2)
     require_shape("T", T, plant.A.shape, why="it maps states to states")
@@ -37,7 +35,7 @@ def change_coordinates(plant: LQG, T: MatrixLike) -> LQG:
 def whiten(plant: LQG) -> LQG:
     """The plant in the state W^-1/2 x and output V^-1/2 y, in which W and V are the identity.
 
-    The optimal costs stay as they are. Plants of one class may be whitened together only if
+    The optimal costs stay the same. Plants of one class may be whitened together only if
     they have the same V, since the output is what all of them share.
     """
     require_single(plant)
@@ -60,7 +58,7 @@ def whiten(plant: LQG) -> LQG:
     )
 
 
-def delay_input(plant: LQG, steps: Any, *, longest: Any = None) -> LQG:
+def delay_input(plant: LQG, steps: IntLike, *, longest: IntLike | None = None) -> LQG:
     """The plant whose inputs take effect `steps` steps later, with state (x, u_{t-1}, u_{t-2}, ...).
 
     Args:

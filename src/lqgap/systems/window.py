@@ -15,14 +15,13 @@ parameters alone. What it leaves out is, in units of the innovation, S^-1/2 C Ab
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from lqgap.arguments import MatrixLike, read_count, read_record
+from lqgap.arguments import IntLike, MatrixLike, read_count, read_record
 from lqgap.linalg.psd import inverse_sqrt_psd
 from lqgap.systems.innovation import complete
 from lqgap.systems.lqg import LQG
@@ -52,7 +51,7 @@ class ClippedFilter(eqx.Module):
     S: Float[Array, "output output"]
     length: int = eqx.field(static=True)
 
-    def __init__(self, optimum: Optimum, plant: LQG, *, length: Any):
+    def __init__(self, optimum: Optimum, plant: LQG, *, length: IntLike):
         require_optimum_of(optimum, plant)
         self.length = read_count("length", length, least=1)
         self.transition = filter_matrix(optimum, plant)
@@ -89,7 +88,7 @@ class ClippedFilter(eqx.Module):
 
 
 def clipped_beliefs(
-    optimum: Optimum, plant: LQG, y: MatrixLike, u: MatrixLike, *, length: Any
+    optimum: Optimum, plant: LQG, y: MatrixLike, u: MatrixLike, *, length: IntLike
 ) -> Float[Array, "time state"]:
     """x^c_t along a record, rows (time, output) and (time, input)."""
     clipped = ClippedFilter(optimum, plant, length=length)
@@ -97,14 +96,14 @@ def clipped_beliefs(
     return _clipped_beliefs(clipped, y, u)
 
 
-def arx_matrix(optimum: Optimum, plant: LQG, *, length: Any) -> Float[Array, "output window"]:
+def arx_matrix(optimum: Optimum, plant: LQG, *, length: IntLike) -> Float[Array, "output window"]:
     """N: from the window eta to the predicted next observation."""
     length = read_count("length", length, least=1)
     of_inputs, of_outputs = predictor_markov_parameters(optimum, plant, length=length + 1)
     return jnp.concatenate([*of_inputs[1:], *of_outputs[:length], of_inputs[0]], axis=1)
 
 
-def clipping_error(optimum: Optimum, plant: LQG, *, length: Any) -> Float[Array, "output state"]:
+def clipping_error(optimum: Optimum, plant: LQG, *, length: IntLike) -> Float[Array, "output state"]:
     """S^-1/2 C Abar^length A: from the belief before the window to what its prediction leaves out."""
     length = read_count("length", length, least=1)
     forgotten = jnp.linalg.matrix_power(predictor_matrix(optimum, plant), length)
@@ -125,7 +124,7 @@ def clipping_errors(
 
 
 def arx_window(
-    y: Float[Array, "time output"], u: Float[Array, "time input"], *, length: Any
+    y: Float[Array, "time output"], u: Float[Array, "time input"], *, length: IntLike
 ) -> Float[Array, "time window"]:
     """eta_t for every step of a record without losses, with zeros before its beginning."""
     length = read_count("length", length, least=1)

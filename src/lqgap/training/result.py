@@ -1,4 +1,4 @@
-"""What training hands back: a policy with a receipt."""
+"""The result of training: a policy, evaluated on fresh noise."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ class TrainingResult(eqx.Module):
         return self.members.describe(self.gaps.argworst)
 
     def to_json(self) -> dict[str, Any]:
-        """The receipt as plain values."""
+        """The evaluation as plain values."""
         low, high = self.worst_interval
         return {
             "worst_gap": self.worst_gap,

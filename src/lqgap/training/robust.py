@@ -11,12 +11,14 @@ import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from lqgap.arguments import read_array
+from lqgap.arguments import IntLike, read_array
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import require_fit
 from lqgap.policies import AbstractPolicy
+from lqgap.policies.limits import LimitsLike
 from lqgap.simulators import Finite
 from lqgap.simulators.family import AbstractFamily
+from lqgap.simulators.finite import Members
 from lqgap.training.options import TrainingOptions
 from lqgap.training.result import TrainingResult
 from lqgap.training.search import find_worst
@@ -27,12 +29,12 @@ FEW_MEMBERS = 32  # from which the class of a continuous family grows, or which 
 
 def train_robust(
     policy: AbstractPolicy,
-    members: Any,
+    members: Members | AbstractFamily,
     *,
-    horizon: Any,
+    horizon: IntLike,
     key: PRNGKeyArray,
     options: TrainingOptions | None = None,
-    limits: Any = None,
+    limits: LimitsLike = None,
     monitor: Monitor | None = None,
 ) -> TrainingResult:
     """Robust adversarial training: lower the largest gap over a class.
@@ -63,13 +65,13 @@ def train_robust(
 
 def train_randomized(
     policy: AbstractPolicy,
-    members: Any,
+    members: Members | AbstractFamily,
     *,
-    horizon: Any,
+    horizon: IntLike,
     key: PRNGKeyArray,
     weights: Any = None,
     options: TrainingOptions | None = None,
-    limits: Any = None,
+    limits: LimitsLike = None,
     monitor: Monitor | None = None,
 ) -> TrainingResult:
     """Domain randomisation: lower the mean gap over a class.

@@ -11,7 +11,6 @@ one and steady gains of opposite sign give it opposite signs, whatever the contr
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -27,6 +26,7 @@ from lqgap.evaluation.exact import close_loop, closed_loop_radius, exact_average
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.policies import LinearDynamic, StationaryLQG
 from lqgap.simulators import Finite
+from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
 
 MAX_ROUNDS = 20
@@ -35,7 +35,7 @@ SHARPNESS = 4.0  # of the soft maximum over members
 STABLE = 1 - 1e-6  # what spectral radii must stay below
 
 
-def find_stabilizer(members: Any) -> LinearDynamic:
+def find_stabilizer(members: Members) -> LinearDynamic:
     """A controller whose closed loop with every member is stable; raises if none is found."""
     members = Finite.of(members)
     optima = members.optima()  # raises, with its name, if a member cannot be stabilised at all

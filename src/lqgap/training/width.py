@@ -2,11 +2,11 @@
 
 The real plant is some member of a family. Training sees a range of another width around another centre:
 
-    low  = centre + shift * (high - low) / 2 - width * (high - low) / 2 ,    high alike,
+    low  = centre + shift * (high - low) / 2 - width * (high - low) / 2 ,    high likewise,
 
 for every parameter that has an interval. Too narrow a range leaves the real plant out; too wide a one makes
-randomisation spend its effort on plants that are not there. Robust training minds the worst member of the
-range however wide it is; the curve says from which width on that pays.
+randomisation spend its effort on plants that are not there. Robust training attends to the worst member of
+the range however wide it is; the curve says from which width on that pays.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from lqgap.arguments import read_array, read_count, read_key, read_positive
+from lqgap.arguments import ArrayLike, FloatLike, IntLike, read_array, read_count, read_key, read_positive
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation import GapEstimate, gap
 from lqgap.policies import ModelBank
@@ -56,12 +56,12 @@ class WidthCurve(eqx.Module):
 
 def gap_versus_width(
     family: ParameterBox,
-    widths: Any,
+    widths: ArrayLike,
     *,
-    horizon: Any,
+    horizon: IntLike,
     key: PRNGKeyArray,
-    shift: Any = 0.0,
-    points: Any = 3,
+    shift: FloatLike = 0.0,
+    points: IntLike = 3,
     options: TrainingOptions | None = None,
 ) -> WidthCurve:
     """Train banks both ways on ranges of several widths; evaluate them on plants drawn from the family.
@@ -88,8 +88,8 @@ def gap_versus_width(
     return WidthCurve(widths, tuple(curves[train_randomized]), tuple(curves[train_robust]))
 
 
-def resize(family: ParameterBox, width: Any, *, shift: Any = 0.0) -> ParameterBox:
-    """The family with its intervals made wider or narrower, and moved; choices stay as they are."""
+def resize(family: ParameterBox, width: FloatLike, *, shift: FloatLike = 0.0) -> ParameterBox:
+    """The family with its intervals made wider or narrower, and moved; choices stay unchanged."""
     if not isinstance(family, ParameterBox):
         raise InvalidArgumentError(f"family is a {type(family).__name__}, expected a ParameterBox")
     width, shift = read_positive("width", width), float(read_array("shift", shift, num_axes=0))

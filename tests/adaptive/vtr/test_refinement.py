@@ -7,7 +7,7 @@ import pytest
 import lqgap as lg
 from lqgap.adaptive import LQGVTR, VTRConstants, run
 from lqgap.adaptive.vtr.refinement import Refinement
-from lqgap.adaptive.vtr.state import Choice
+from lqgap.adaptive.vtr.state import VTRChoice
 from lqgap.adaptive.vtr.statistics import Sums
 from lqgap.simulators import ParameterBox
 from lqgap.systems import ValueTarget, arx_matrix
@@ -98,7 +98,7 @@ def test_the_choice_is_between_the_members_where_that_is_better(family):
         weight=jnp.asarray(400.0),
     )
     everyone, best = jnp.ones(9, dtype=bool), jnp.argmin(sums.loss)
-    choice = Choice(everyone, best, best, members.parameters[best], jnp.asarray(1.0))
+    choice = VTRChoice(everyone, best, best, members.parameters[best], jnp.asarray(1.0))
     beta = 0.2 * jnp.min(sums.loss)
     found = eqx.filter_jit(refinement.choose)(sums, choice, beta=beta)
     np.testing.assert_allclose(found.estimate, truth, atol=0.02)

@@ -11,11 +11,11 @@ from lqgap.adaptive.vtr.statistics import (
     confidence_set,
     estimate,
     flush_if,
-    growth,
     merge,
     must_flush,
     no_samples,
     score,
+    score_increment,
 )
 
 VTR = GOLDEN["vtr_statistics"]
@@ -24,9 +24,9 @@ VTR = GOLDEN["vtr_statistics"]
 def add_sample(statistics, f, target, *, psi):
     """One sample more, of weight one, and whether the score has reached one."""
     weight = jnp.ones_like(target)
-    raises = growth(statistics, f, psi=psi, weight=weight)
+    raises = score_increment(statistics, f, psi=psi, weight=weight)
     is_due = must_flush(statistics, raises)
-    statistics = buffer(statistics, f, target, growth=raises, weight=weight, is_there=jnp.asarray(True))
+    statistics = buffer(statistics, f, target, increment=raises, weight=weight, is_there=jnp.asarray(True))
     return flush_if(is_due, statistics, psi=psi)
 
 
@@ -120,7 +120,9 @@ def test_the_growth_of_the_score_is_bounded_sharply_on_a_fine_class():
     statistics = merge(statistics)
     dist, total, total_by_range = np.asarray(statistics.kept.dist), 0.0, 0.0
     for f in F[300:]:
-        bound = float(growth(statistics, jnp.asarray(f), psi=jnp.asarray(5.0), weight=jnp.asarray(1.0)))
+        bound = float(
+            score_increment(statistics, jnp.asarray(f), psi=jnp.asarray(5.0), weight=jnp.asarray(1.0))
+        )
         exact = np.max((f[:, None] - f[None, :]) ** 2 / (dist + 5.0))
         assert exact <= bound
         total += bound

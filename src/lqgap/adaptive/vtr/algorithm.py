@@ -7,7 +7,7 @@ At each step t
     c  if the importance score reaches one, the samples are merged, the member of U_1 with the smallest loss
        and the set around it are found anew, and the member of the set with the smallest J is acted on;
     d  u_t = -K xhat_{t|t} of that model, from the whole history; random during the warm-up. If xhat leaves a
-       ball, or the observations fit no member, control passes to a fallback for ever;
+       ball, or the observations fit no member, control passes to a fallback permanently;
     e  all members predict the next target from the last `length` observations and inputs: f_i(E_t).
 
 No input is chosen at the last step, nor a sample formed. A sample whose window has a lost observation is left
@@ -40,10 +40,10 @@ from lqgap.adaptive.vtr.state import (
     LEFT_BALL,
     MISFIT,
     RUNNING,
-    Choice,
-    Info,
-    Model,
+    VTRChoice,
+    VTRInfo,
     VTRMemory,
+    VTRModel,
     belief_from_window,
     clip_model,
     clip_models,
@@ -54,19 +54,20 @@ from lqgap.adaptive.vtr.statistics import (
     confidence_set,
     estimate,
     flush_if,
-    growth,
     merge,
     must_flush,
     no_samples,
     score,
+    score_increment,
 )
 from lqgap.adaptive.vtr.warmup import WarmupRecord, select_from
-from lqgap.arguments import read_count
+from lqgap.arguments import IntLike, read_count
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.linalg import quadratic
 from lqgap.policies import AbstractPolicy
 from lqgap.simulators import AbstractFamily, Finite
+from lqgap.simulators.finite import Members
 from lqgap.systems import (
     LQG,
     Optimum,
@@ -105,9 +106,9 @@ class LQGVTR(eqx.Module):
 
     def __init__(
         self,
-        members: Any,
+        members: Members,
         *,
-        horizon: Any,
+        horizon: IntLike,
         constants: Any = "calibrated",
         options: VTROptions | None = None,
         family: AbstractFamily | None = None,
@@ -150,7 +151,7 @@ class LQGVTR(eqx.Module):
         """The algorithm as a policy, for a `Controller` or an evaluation."""
         if self.selects_from_record:
             raise InvalidArgumentError(
-                f"a policy cannot select models by the {self.options.selection} set, which looks at the "
+                f"a policy cannot select models by the {self.options.selection} set, which needs the "
                 f"record as a whole: use the likelihood set, or lqgap.adaptive.run"
             )
         return AdaptivePolicy(self)
@@ -173,7 +174,7 @@ class LQGVTR(eqx.Module):
             statistics=no_samples(count, buffer_size=buffer_size),
             evidence=no_evidence(self.filters),
             allowed=everyone,
-            choice=Choice(everyone, best, best, self.members.parameters[best], jnp.asarray(0.0)),
+            choice=VTRChoice(everyone, best, best, self.members.parameters[best], jnp.asarray(0.0)),
             model=self._member(best, xhat),
             num_switches=jnp.asarray(0),
             status=jnp.asarray(RUNNING),
@@ -181,7 +182,7 @@ class LQGVTR(eqx.Module):
             target=ValueTarget(jnp.zeros((p, p)), jnp.zeros(p), jnp.asarray(0.0)),
             predictions=jnp.zeros(count),
             weight=jnp.asarray(0.0),
-            growth=jnp.asarray(0.0),
+            increment=jnp.asarray(0.0),
             fallback=self.fallback.init(key_fallback),
             record=WarmupRecord.empty(
                 self.constants.num_warmup if self.selects_from_record else 0, num_outputs=p, num_inputs=m
@@ -189,9 +190,9 @@ class LQGVTR(eqx.Module):
         )
 
     def may_switch(self, memory: VTRMemory) -> Bool[Array, ""]:
-        """Whether the next step may select or switch models; if not, it may be a light one."""
+        """Whether the next step may select or switch models; if not, it may leave the sums alone."""
         ends_warmup = (memory.time == self.constants.num_warmup) & (self.constants.num_warmup > 0)
-        return (memory.has_sample & must_flush(memory.statistics, memory.growth)) | ends_warmup
+        return (memory.has_sample & must_flush(memory.statistics, memory.increment)) | ends_warmup
 
     def step(
         self,
@@ -200,7 +201,7 @@ class LQGVTR(eqx.Module):
         u_last: Float[Array, " input"],
         *,
         skip_flush: bool = False,
-    ) -> tuple[VTRMemory, Float[Array, " input"], Info]:
+    ) -> tuple[VTRMemory, Float[Array, " input"], VTRInfo]:
         """Observe, maybe select or switch, act, predict.
 
         Args:
@@ -210,11 +211,11 @@ class LQGVTR(eqx.Module):
         is_lost = jnp.any(jnp.isnan(y))
         evidence = observe(self.filters, memory.evidence, y, u_last, slack=constants.slack)
         is_there, is_due = memory.has_sample & ~is_lost, jnp.asarray(False)
-        looks = is_there & must_flush(memory.statistics, memory.growth)
-        sample = {"growth": memory.growth, "weight": memory.weight, "is_there": is_there}
+        is_full = is_there & must_flush(memory.statistics, memory.increment)
+        sample = {"increment": memory.increment, "weight": memory.weight, "is_there": is_there}
         statistics = buffer(memory.statistics, memory.predictions, memory.target(y), **sample)
         if not skip_flush:
-            statistics, is_due = flush_if(looks, statistics, psi=constants.psi)
+            statistics, is_due = flush_if(is_full, statistics, psi=constants.psi)
         memory = eqx.tree_at(
             lambda m: (m.xhat, m.model.xhat, m.past_inputs, m.past_outputs, m.since_loss, m.statistics),
             memory,
@@ -238,7 +239,7 @@ class LQGVTR(eqx.Module):
         fallback, u_safe = self.fallback.step(memory.fallback, y, u_last)
         u = self._act(memory, u_safe)
         memory, error = self._predict(eqx.tree_at(lambda m: m.fallback, memory, fallback), u)
-        info = Info(
+        info = VTRInfo(
             is_switch=is_switch,
             status=memory.status,
             choice=memory.choice,
@@ -298,7 +299,9 @@ class LQGVTR(eqx.Module):
             (statistics, choice, model, memory.num_switches + 1),
         )
 
-    def _choose(self, statistics: Statistics, evidence: Evidence, allowed: Array, reached: Array) -> Choice:
+    def _choose(
+        self, statistics: Statistics, evidence: Evidence, allowed: Array, reached: Array
+    ) -> VTRChoice:
         """The set, and the most optimistic member of it."""
         constants, kind = self.constants, self.options.confidence
         resolution = None if self.refinement is not None else constants.resolution
@@ -312,16 +315,16 @@ class LQGVTR(eqx.Module):
             near = likely & near if kind == "both" else likely
             near = jnp.where(jnp.any(near), near, likely)
         optimistic = jnp.argmin(jnp.where(near, self.optima.J, jnp.inf))
-        return Choice(near, best, optimistic, self.members.parameters[best], reached)
+        return VTRChoice(near, best, optimistic, self.members.parameters[best], reached)
 
-    def _member(self, index: Int[Array, ""], xhat: Array) -> Model:
+    def _member(self, index: Int[Array, ""], xhat: Array) -> VTRModel:
         plant, optimum = take((self.systems, self.optima), index)
         tables = self.N, self.clip_norms, self.filters.law.precision[-1], self.members.parameters, xhat
-        return Model(plant, optimum, *(table[index] for table in tables))
+        return VTRModel(plant, optimum, *(table[index] for table in tables))
 
     def _between(
-        self, refinement: Refinement, statistics: Statistics, choice: Choice, memory: VTRMemory
-    ) -> tuple[Choice, Model]:
+        self, refinement: Refinement, statistics: Statistics, choice: VTRChoice, memory: VTRMemory
+    ) -> tuple[VTRChoice, VTRModel]:
         """The same with models between the members, whose belief comes from the window."""
         found = refinement.choose(statistics.kept, choice, beta=self.constants.beta)
         plant = refinement.build(found.optimistic)
@@ -330,7 +333,7 @@ class LQGVTR(eqx.Module):
         choice = eqx.tree_at(lambda c: c.theta_estimate, choice, found.estimate)
         clipped = clip_model(optimum, plant, self.constants.length)
         precision = jnp.linalg.inv(optimum.S)
-        return choice, Model(plant, optimum, *clipped, precision, found.optimistic, xhat)
+        return choice, VTRModel(plant, optimum, *clipped, precision, found.optimistic, xhat)
 
     def _watch(self, memory: VTRMemory, strength: Array) -> VTRMemory:
         """Give up where the belief leaves its ball, or the observations fit no member."""
@@ -375,9 +378,9 @@ class LQGVTR(eqx.Module):
         has_sample = is_active & is_whole & (memory.status == RUNNING)
         difference = memory.model.N @ eta - expected
         error = jnp.sqrt(quadratic(difference, memory.model.precision))
-        raises = growth(memory.statistics, predictions, psi=self.constants.psi, weight=weight)
+        raises = score_increment(memory.statistics, predictions, psi=self.constants.psi, weight=weight)
         memory = eqx.tree_at(
-            lambda m: (m.target, m.predictions, m.weight, m.growth, m.has_sample),
+            lambda m: (m.target, m.predictions, m.weight, m.increment, m.has_sample),
             memory,
             (target, predictions, weight, raises, has_sample),
         )

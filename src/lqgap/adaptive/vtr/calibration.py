@@ -24,9 +24,10 @@ import numpy as np
 from jaxtyping import Array
 
 from lqgap.adaptive.vtr.mismatch import mismatch
-from lqgap.arguments import read_count, read_positive, read_probability
+from lqgap.arguments import FloatLike, IntLike, read_count, read_positive, read_probability
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import AbstractFamily, Finite
+from lqgap.simulators.finite import Members
 from lqgap.systems import LQG, Optimum, bias_matrix
 from lqgap.systems.optimum import belief_covariance, closed_loop_matrix
 from lqgap.systems.window import MAX_LENGTH, clipping_errors
@@ -97,10 +98,10 @@ def read_constants(
 
 
 def calibrate(
-    members: Any,
+    members: Members,
     *,
-    horizon: Any,
-    delta: Any = 0.05,
+    horizon: IntLike,
+    delta: FloatLike = 0.05,
     weighting: str = "equal",
     family: AbstractFamily | None = None,
 ) -> VTRConstants:
@@ -159,7 +160,7 @@ def theoretical(members: Finite, *, horizon: int) -> VTRConstants:
 
 
 def foreseeable_warnings(constants: VTRConstants, *, horizon: int) -> tuple[str, ...]:
-    """What can be foreseen of a run with these constants."""
+    """Warnings that follow from the constants alone."""
     if constants.num_warmup <= horizon:
         return ()
     return (

@@ -1,4 +1,4 @@
-"""What the observations say for each member, and whether they speak against all of them.
+"""The evidence of the observations for each member, and against the class as a whole.
 
 All members' exact filters run side by side, e_i ~ N(0, S_i) the innovation of member i if it is the truth.
 
@@ -15,8 +15,8 @@ is a martingale that starts at one if i is the truth; by Ville's inequality it e
 probability delta at most. The class is refuted when all members' mixtures have: under every policy, a true
 member is thrown away with probability delta at most. The sets themselves are never empty.
 
-Where the truth lies between the members, the nearest one has innovations up to 1 + slack times too large, and
-only what is beyond that speaks against it.
+Where the true plant is not a member, the nearest one has innovations up to 1 + slack times too large, and
+only what is beyond that counts against it.
 """
 
 import equinox as eqx
@@ -126,7 +126,7 @@ def likelihood_members(evidence: Evidence, *, delta: Float[Array, ""]) -> Bool[A
 
 
 def misfit(evidence: Evidence) -> Float[Array, ""]:
-    """log min_i E_i: how strongly innovations speak against the member they speak least against."""
+    """log min_i E_i: the evidence of the innovations against the best-fitting member."""
     mixture = jnp.mean(evidence.ratios, axis=0) + 1 / (evidence.time + 1.0)
     return jnp.log(jnp.min(mixture))
 

@@ -1,6 +1,6 @@
 """The policy that takes over when an adaptive algorithm gives up.
 
-For plants that are stable by themselves it is to do nothing. For others that would be unsafe: there it is a
+For plants that are stable by themselves it is zero input. For others that would be unsafe: there it is a
 linear controller that stabilises all members.
 """
 

@@ -23,13 +23,13 @@ class VTROptions(eqx.Module):
         history: what members predict from: the last `length` steps, or all of them.
         score_over: which pairs of members the importance score is taken over: all of the class, or those
             that model selection left.
-        weighting: of samples in the regression: all alike, or by 1 / Var of the target under the model acted
+        weighting: of samples in the regression: equally, or by 1 / Var of the target under the model acted
             on, given the past.
         confidence: what makes the set: value targets, the likelihood, or both.
         selection: the set of `identification.select_models` that is taken at the end of the warm-up.
         C_w: the constant of the radius of the balanced and the printed set.
-        buffer_size: how many samples may wait before the exact score is taken; 0 takes it at every step. The
-            switches are the same.
+        buffer_size: how many samples are buffered before the exact score is taken; 0 takes it at every step.
+            The switches are the same.
         stops_on_misfit: whether control passes to the fallback when the observations fit no member.
     """
 

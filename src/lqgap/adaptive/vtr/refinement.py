@@ -31,7 +31,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from lqgap.adaptive.vtr.state import Choice
+from lqgap.adaptive.vtr.state import VTRChoice
 from lqgap.adaptive.vtr.statistics import Sums
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import AbstractFamily, Finite
@@ -109,7 +109,7 @@ class Refinement(eqx.Module):
         """sum (f - Y)^2 of a model, given its shares."""
         return c @ sums.loss - 0.5 * c @ sums.dist @ c
 
-    def choose(self, sums: Sums, choice: Choice, *, beta: Float[Array, ""]) -> Found:
+    def choose(self, sums: Sums, choice: VTRChoice, *, beta: Float[Array, ""]) -> Found:
         """The estimate, and the model with the smallest J within beta of it."""
         scale = jnp.maximum(jnp.min(sums.loss), 1e-300)
         losses = jnp.where(choice.members, sums.loss, jnp.inf)

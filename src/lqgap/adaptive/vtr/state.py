@@ -22,7 +22,7 @@ from lqgap.systems.window import clipping_error
 RUNNING, LEFT_BALL, MISFIT = 0, 1, 2  # why control has passed to the fallback, if it has
 
 
-class Model(eqx.Module):
+class VTRModel(eqx.Module):
     """The model acted on, and its belief."""
 
     plant: LQG
@@ -38,7 +38,7 @@ class Model(eqx.Module):
         return steady_step(self.optimum, self.plant, self.xhat, u_last, y)
 
 
-class Choice(eqx.Module):
+class VTRChoice(eqx.Module):
     """What a switch decided."""
 
     members: Bool[Array, " member"]  # the set
@@ -60,27 +60,27 @@ class VTRMemory(eqx.Module):
     statistics: Statistics
     evidence: Evidence
     allowed: Bool[Array, " member"]  # U_1
-    choice: Choice
-    model: Model
+    choice: VTRChoice
+    model: VTRModel
     num_switches: Int[Array, ""]
     status: Int[Array, ""]
     has_sample: Bool[Array, ""]
-    target: ValueTarget  # of the sample that waits for its observation
+    target: ValueTarget  # of the sample whose observation is yet to come
     predictions: Float[Array, " member"]
     weight: Float[Array, ""]
-    growth: Float[Array, ""]  # of the score by this sample, at most
+    increment: Float[Array, ""]  # of the score by this sample, at most
     fallback: Any
     record: WarmupRecord
 
 
-class Info(eqx.Module):
+class VTRInfo(eqx.Module):
     """What happened in a step."""
 
     is_switch: Bool[Array, ""]
     status: Int[Array, ""]
-    choice: Choice
+    choice: VTRChoice
     theta: Float[Array, " parameter"]  # of the model acted on
-    J: Float[Array, ""]  # of the same
+    J: Float[Array, ""]  # of the model acted on
     clip_error: Float[Array, ""]  # of its prediction, in standard deviations of the innovation
     clip_bound: Float[Array, ""]
     misfit: Float[Array, ""]

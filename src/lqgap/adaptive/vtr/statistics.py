@@ -13,7 +13,7 @@ its mean and V = G + psi/2 I for any G below the centred Gram matrix of Z: by Ca
     (f_i - f_j)^2 <= f'V^-1 f (e_i - e_j)'V (e_i - e_j) <= f'V^-1 f (dist_Z[i, j] + psi) .
 
 G is a Nystroem approximation, of few directions, so that this costs O(N). `budget` is what is left of one
-after subtracting that growth; until it is used up the score is below one, and samples wait in a buffer
+after subtracting these increments; until it is used up the score is below one, and samples stay in a buffer
 instead of being added to N^2 sums: the trigger fires at exactly the same steps.
 
 A weighted sample is one whose f and Y are multiplied by the root of its weight. Where the truth lies between
@@ -42,13 +42,13 @@ class Sums(eqx.Module):
 
 
 class Statistics(eqx.Module):
-    """The sums of both groups, the samples that wait, and how far the score certainly is from one."""
+    """The sums of both groups, the buffered samples, and how far the score certainly is from one."""
 
     kept: Sums  # over Z
-    new: Sums  # without those that wait
-    waiting: Float[Array, "wait member"]
-    targets: Float[Array, " wait"]
-    weights: Float[Array, " wait"]
+    new: Sums  # without the buffered ones
+    buffered: Float[Array, "sample member"]
+    targets: Float[Array, " sample"]
+    weights: Float[Array, " sample"]
     buffer_size: Int[Array, ""]
     budget: Float[Array, ""]
     nearest: Float[Array, ""]  # the smallest distance of two members on Z
@@ -57,12 +57,12 @@ class Statistics(eqx.Module):
 
 
 def no_samples(num_members: int, *, buffer_size: int) -> Statistics:
-    """Before the first sample; as many may wait as given, none if the score is wanted at every step."""
+    """Before the first sample; a buffer of size 0 takes the score at every step."""
     sums = Sums(jnp.zeros((num_members, num_members)), jnp.zeros(num_members), jnp.asarray(0.0))
     return Statistics(
         kept=sums,
         new=sums,
-        waiting=jnp.zeros((max(buffer_size, 1), num_members)),
+        buffered=jnp.zeros((max(buffer_size, 1), num_members)),
         targets=jnp.zeros(max(buffer_size, 1)),
         weights=jnp.zeros(max(buffer_size, 1)),
         buffer_size=jnp.asarray(0),
@@ -73,11 +73,11 @@ def no_samples(num_members: int, *, buffer_size: int) -> Statistics:
     )
 
 
-def growth(
+def score_increment(
     statistics: Statistics, f: Float[Array, " member"], *, psi: Float[Array, ""], weight: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """By how much a sample may raise the score at most; zero if none may wait, and nobody asks."""
-    if len(statistics.waiting) == 1:
+    """By how much a sample may raise the score at most; zero without a buffer, where it is not used."""
+    if len(statistics.buffered) == 1:
         return jnp.zeros_like(weight)
     by_range = (jnp.max(f) - jnp.min(f)) ** 2 / (psi + statistics.nearest)
     centred = f - jnp.mean(f)
@@ -87,10 +87,10 @@ def growth(
     return weight * jnp.minimum(by_range, (1 + ROUNDING) * by_direction)
 
 
-def must_flush(statistics: Statistics, growth: Float[Array, ""]) -> Bool[Array, ""]:
-    """Whether the exact score must be taken with a sample that may raise it by so much."""
-    is_full = statistics.buffer_size + 1 == len(statistics.waiting)
-    return is_full | (statistics.budget - growth <= 0)
+def must_flush(statistics: Statistics, increment: Float[Array, ""]) -> Bool[Array, ""]:
+    """Whether the exact score must be taken with a sample that may raise it by this much."""
+    is_full = statistics.buffer_size + 1 == len(statistics.buffered)
+    return is_full | (statistics.budget - increment <= 0)
 
 
 def buffer(
@@ -98,22 +98,22 @@ def buffer(
     f: Float[Array, " member"],
     target: Float[Array, ""],
     *,
-    growth: Float[Array, ""],
+    increment: Float[Array, ""],
     weight: Float[Array, ""],
     is_there: Bool[Array, ""],
 ) -> Statistics:
-    """The statistics with one sample more that waits, if it is there."""
+    """The statistics with another sample in the buffer, if it is there."""
     root = jnp.sqrt(weight)
-    now = jnp.where(is_there, statistics.buffer_size, len(statistics.waiting))  # beyond the end: dropped
+    now = jnp.where(is_there, statistics.buffer_size, len(statistics.buffered))  # beyond the end: dropped
     return eqx.tree_at(
-        lambda s: (s.waiting, s.targets, s.weights, s.buffer_size, s.budget),
+        lambda s: (s.buffered, s.targets, s.weights, s.buffer_size, s.budget),
         statistics,
         (
-            statistics.waiting.at[now].set(root * f, mode="drop"),
+            statistics.buffered.at[now].set(root * f, mode="drop"),
             statistics.targets.at[now].set(root * target, mode="drop"),
             statistics.weights.at[now].set(weight, mode="drop"),
             statistics.buffer_size + is_there,
-            statistics.budget - jnp.where(is_there, growth, 0.0),
+            statistics.budget - jnp.where(is_there, increment, 0.0),
         ),
     )
 
@@ -121,18 +121,18 @@ def buffer(
 def flush_if(
     is_due: Bool[Array, ""], statistics: Statistics, *, psi: Float[Array, ""]
 ) -> tuple[Statistics, Bool[Array, ""]]:
-    """Add up what waits and take the exact score, if it is due; and whether it has reached one."""
-    return jax.lax.cond(is_due, _look, lambda s, _: (s, jnp.asarray(False)), statistics, psi)
+    """Flush the buffer and take the exact score, if it is due; and whether it has reached one."""
+    return jax.lax.cond(is_due, _flush, lambda s, _: (s, jnp.asarray(False)), statistics, psi)
 
 
 def merge(statistics: Statistics) -> Statistics:
-    """After a switch: the new samples join Z. None may be waiting."""
+    """After a switch: the new samples join Z. The buffer must be empty."""
     none = jax.tree.map(jnp.zeros_like, statistics.new)
     is_lazy = jnp.isfinite(statistics.budget)
     kept = statistics.kept + statistics.new
     nearest = jnp.min(jnp.where(jnp.eye(len(kept.loss), dtype=bool), jnp.inf, kept.dist))
     directions, strengths = statistics.directions, statistics.strengths
-    if len(statistics.waiting) > 1:  # if nothing may wait, they are not needed
+    if len(statistics.buffered) > 1:  # without a buffer they are not needed
         directions, strengths = _main_directions(kept.dist, len(directions))
     return eqx.tree_at(
         lambda s: (s.kept, s.new, s.budget, s.nearest, s.directions, s.strengths),
@@ -142,7 +142,7 @@ def merge(statistics: Statistics) -> Statistics:
 
 
 def score(statistics: Statistics, *, psi: Float[Array, ""]) -> Float[Array, ""]:
-    """The importance score of the new samples, without those that wait."""
+    """The importance score of the new samples, without the buffered ones."""
     return jnp.max(statistics.new.dist / (statistics.kept.dist + psi))
 
 
@@ -164,10 +164,10 @@ def confidence_set(
     return among & (statistics.kept.dist[estimate(statistics, among)] <= beta)
 
 
-def _look(statistics: Statistics, psi: Float[Array, ""]) -> tuple[Statistics, Bool[Array, ""]]:
-    """Add up what waits, and take the exact score."""
-    is_there = jnp.arange(len(statistics.waiting)) < statistics.buffer_size
-    f = jnp.where(is_there[:, None], statistics.waiting, 0.0)
+def _flush(statistics: Statistics, psi: Float[Array, ""]) -> tuple[Statistics, Bool[Array, ""]]:
+    """Add up the buffered samples, and take the exact score."""
+    is_there = jnp.arange(len(statistics.buffered)) < statistics.buffer_size
+    f = jnp.where(is_there[:, None], statistics.buffered, 0.0)
     # Relative to one member: differences are what counts, and large common parts would cost their digits.
     relative = f - f[:, :1]
     gram = relative.T @ relative

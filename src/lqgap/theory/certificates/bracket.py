@@ -9,18 +9,18 @@ whose confidence 1 - delta holds for all members at once as far as the mean of t
 distributed. The lower end is computed, not estimated.
 """
 
-from typing import Any
-
 import equinox as eqx
 import numpy as np
 import scipy.special
 from jaxtyping import Float, PRNGKeyArray
 
-from lqgap.arguments import read_key, read_probability
+from lqgap.arguments import FloatLike, IntLike, read_key, read_probability
 from lqgap.batches import take
 from lqgap.evaluation import exact_gap, gap
 from lqgap.evaluation.arguments import read_horizon, read_systems
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy
+from lqgap.policies.limits import LimitsLike
+from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
 from lqgap.theory.lower_bounds.minimax import LowerBound, minimax_lower_bound
 
@@ -47,13 +47,13 @@ class Certificate(eqx.Module):
 
 def certify(
     policy: AbstractPolicy,
-    members: Any,
+    members: Members,
     *,
-    horizon: Any,
+    horizon: IntLike,
     key: PRNGKeyArray,
-    num_rollouts: Any = 1024,
-    delta: Any = 0.05,
-    limits: Any = None,
+    num_rollouts: IntLike = 1024,
+    delta: FloatLike = 0.05,
+    limits: LimitsLike = None,
 ) -> Certificate:
     """Bracket the minimax gap of a class between a lower bound and the worst gap of a policy.
 

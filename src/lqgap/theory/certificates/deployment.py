@@ -24,7 +24,7 @@ import numpy as np
 import scipy.special
 from jaxtyping import Array, Float, Int
 
-from lqgap.arguments import MatrixLike, read_probability
+from lqgap.arguments import IntLike, MatrixLike, read_probability
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.building import Branch
@@ -55,7 +55,7 @@ def certify_deployment(
     y: MatrixLike,
     u: MatrixLike,
     *,
-    horizon: Any = None,
+    horizon: IntLike | None = None,
     delta: float = 0.05,
     prior: Finite | None = None,
 ) -> DeploymentCertificate:
@@ -77,7 +77,7 @@ def certify_deployments(
     y: Any,
     u: Any,
     *,
-    horizon: Any = None,
+    horizon: IntLike | None = None,
     delta: float = 0.05,
     prior: Finite | None = None,
 ) -> DeploymentCertificate:

@@ -29,10 +29,11 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lqgap.arguments import FloatLike
 from lqgap.files import finite_or_text
 from lqgap.simulators import Finite, check_assumptions
 from lqgap.theory.constants.comparison import read_arguments
@@ -98,7 +99,9 @@ class Bounds:
         yield table
 
 
-def bounds(members: Finite, *, horizon: Any, delta: Any = None, C_w: Any = 1.0) -> Bounds:
+def bounds(
+    members: Finite, *, horizon: FloatLike, delta: FloatLike | None = None, C_w: FloatLike = 1.0
+) -> Bounds:
     """Bounds of regret and of the gap of robust training: printed, corrected, and with actual norms.
 
     Args:

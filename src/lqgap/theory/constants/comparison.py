@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lqgap.arguments import read_positive, read_probability
+from lqgap.arguments import FloatLike, read_positive, read_probability
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import Finite, check_assumptions
 from lqgap.theory.constants.corrected import corrected_constants
@@ -56,7 +56,12 @@ MEANING = {
 
 
 def constants(
-    members: Finite, *, horizon: Any, delta: Any = None, C_w: Any = 1.0, certificate: str = "filter"
+    members: Finite,
+    *,
+    horizon: FloatLike,
+    delta: FloatLike | None = None,
+    C_w: FloatLike = 1.0,
+    certificate: str = "filter",
 ) -> Sheet:
     """The constants in four columns: printed and corrected, with class-uniform and with actual norms.
 

@@ -12,14 +12,13 @@ models' features over the members, the longest Eluder sequence and the smallest 
 the class."""
 
 import math
-from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array
 
-from lqgap.arguments import read_count
+from lqgap.arguments import FloatLike, IntLike, read_count
 from lqgap.simulators import Finite, check_assumptions
 from lqgap.systems import LQG, Optimum
 from lqgap.theory.constants.comparison import read_arguments
@@ -56,11 +55,11 @@ MEANING = {
 def complexity(
     members: Finite,
     *,
-    horizon: Any,
-    length: Any,
-    delta: Any = None,
-    num_runs: Any = 16,
-    num_steps: Any = 16,
+    horizon: FloatLike,
+    length: IntLike,
+    delta: FloatLike | None = None,
+    num_runs: IntLike = 16,
+    num_steps: IntLike = 16,
 ) -> Sheet:
     """The complexity of a class seen as finite, general, low-rank and low-rank with data.
 
@@ -96,13 +95,13 @@ def complexity(
     )
 
 
-def low_rank_dimension(*, num_parameters: Any, length: Any) -> int:
+def low_rank_dimension(*, num_parameters: IntLike, length: IntLike) -> int:
     """How many monomials of degree up to 2 length + 2 there are in the parameters."""
     k = read_count("num_parameters", num_parameters, least=1)
     return math.comb(2 * read_count("length", length, least=1) + 2 + k, k)
 
 
-def class_features(members: Finite, *, length: Any) -> np.ndarray:
+def class_features(members: Finite, *, length: IntLike) -> np.ndarray:
     """model_features of every member, a row each."""
     return np.asarray(_features(members.optima(), members.systems, read_count("length", length, least=1)))
 

@@ -35,7 +35,7 @@ from typing import Any
 
 import numpy as np
 
-from lqgap.arguments import read_positive
+from lqgap.arguments import FloatLike, read_positive
 from lqgap.simulators import Finite
 from lqgap.systems import LQG
 from lqgap.theory.constants.corrected import largest_prediction
@@ -91,7 +91,7 @@ def parameter_slope(systems: LQG, parameters: np.ndarray) -> float:
     return float(np.max(np.max(changes, axis=0) / distance, initial=0.0))
 
 
-def measured_cover(values: Any, *, radius: Any) -> list[int]:
+def measured_cover(values: Any, *, radius: FloatLike) -> list[int]:
     """Rows of values[function, sample] such that every row is within the radius of one of them.
 
     They are also further than the radius from each other, so that no cover of half the radius is smaller.

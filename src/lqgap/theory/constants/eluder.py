@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from lqgap.arguments import read_positive
+from lqgap.arguments import FloatLike, read_positive
 from lqgap.errors import InvalidArgumentError
 
 NUM_SCALES = 12  # values of eps' that the greedy search tries
@@ -35,7 +35,7 @@ def linear_eluder_bound(*, dimension: int, scale: float, radius: float, epsilon:
     return 3 * dimension * math.e / (math.e - 1) * logarithm + 1
 
 
-def greedy_eluder_sequence(values: Any, *, epsilon: Any) -> list[int]:
+def greedy_eluder_sequence(values: Any, *, epsilon: FloatLike) -> list[int]:
     """Columns of values[function, sample], each independent of those before it for one eps' >= epsilon."""
     values, epsilon = np.asarray(values, dtype=float), read_positive("epsilon", epsilon)
     if values.ndim != 2:

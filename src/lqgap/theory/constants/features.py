@@ -16,17 +16,15 @@ one model or one sample, and safe under `jit` and `vmap`; with G the sum over sa
 their features, the distance of two models on all of them is the quadratic form of G at the difference of
 the models' features."""
 
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import read_count
+from lqgap.arguments import IntLike, read_count
 from lqgap.systems import LQG, Optimum, ValueTarget, arx_matrix
 
 
-def num_features(*, num_inputs: Any, num_outputs: Any, length: Any) -> int:
+def num_features(*, num_inputs: IntLike, num_outputs: IntLike, length: IntLike) -> int:
     """d: how many features there are."""
     m = read_count("num_inputs", num_inputs, least=1)
     p = read_count("num_outputs", num_outputs, least=1)
@@ -35,7 +33,7 @@ def num_features(*, num_inputs: Any, num_outputs: Any, length: Any) -> int:
     return pairs * (q * (q + 1) // 2) + p * q + pairs + 1
 
 
-def model_features(optimum: Optimum, plant: LQG, *, length: Any) -> Float[Array, " feature"]:
+def model_features(optimum: Optimum, plant: LQG, *, length: IntLike) -> Float[Array, " feature"]:
     """The features of a model."""
     return prediction_features(arx_matrix(optimum, plant, length=length), optimum.S)
 

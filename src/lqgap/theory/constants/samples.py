@@ -4,13 +4,11 @@ A run of the stationary controller of one member (the one acted on) on another (
 step a window eta and a target Y; f_i = E Y by member i. By the features of models and samples
 all f_i are one product of two matrices."""
 
-from typing import Any
-
 import equinox as eqx
 import jax
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from lqgap.arguments import read_count, read_key
+from lqgap.arguments import IntLike, read_count, read_key
 from lqgap.batches import take
 from lqgap.evaluation import rollout
 from lqgap.policies import StationaryLQG
@@ -27,7 +25,7 @@ class Samples(eqx.Module):
 
 
 def draw_samples(
-    members: Finite, *, length: Any, num_runs: Any, num_steps: Any, key: PRNGKeyArray
+    members: Finite, *, length: IntLike, num_runs: IntLike, num_steps: IntLike, key: PRNGKeyArray
 ) -> Samples:
     """The last num_steps samples of each of num_runs runs of random pairs of members."""
     length = read_count("length", length, least=1)

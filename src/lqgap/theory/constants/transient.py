@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from lqgap.arguments import FloatLike
 from lqgap.errors import NotConvergedError
 from lqgap.linalg.psd import solve_psd, symmetrize
 from lqgap.linalg.riccati import riccati_step
@@ -64,7 +65,7 @@ class Recursions(eqx.Module):
     settled: Bool[Array, ""]
 
 
-def transients(audit: Audit, *, horizon: Any) -> Transients:
+def transients(audit: Audit, *, horizon: FloatLike) -> Transients:
     """D_H of the members of an audited class, in the coordinates of the audit."""
     members = audit.members
     optima, systems = members.optima(), members.systems

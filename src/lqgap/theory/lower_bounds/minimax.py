@@ -10,18 +10,18 @@ The bound of members of a family holds for the family.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from lqgap.arguments import read_count
+from lqgap.arguments import IntLike, read_count
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import MAX_HORIZON
 from lqgap.evaluation.gap import references_of
 from lqgap.simulators import Finite
+from lqgap.simulators.finite import Members as MembersLike
 from lqgap.theory.lower_bounds.belief import Bayes
 from lqgap.theory.lower_bounds.bound import AbstractLowerBound, Found, Members, spread_prior
 from lqgap.theory.lower_bounds.input_pair import InputOnly
@@ -47,7 +47,9 @@ class LowerBound(eqx.Module):
     by_kind: dict[str, float]
 
 
-def minimax_lower_bound(members: Any, *, horizon: Any, kinds: Sequence[str] = KINDS) -> LowerBound:
+def minimax_lower_bound(
+    members: MembersLike, *, horizon: IntLike, kinds: Sequence[str] = KINDS
+) -> LowerBound:
     """The largest lower bound found for a class over steps 0..horizon.
 
     Args:
@@ -62,11 +64,11 @@ def minimax_lower_bound(members: Any, *, horizon: Any, kinds: Sequence[str] = KI
     count = len(systems.A)
     chosen = np.unique(np.linspace(0, count - 1, min(count, MAX_MEMBERS)).round().astype(int))
     systems = take(systems, chosen)
-    members = Members(systems, references_of(systems, horizon=horizon))
+    seen = Members(systems, references_of(systems, horizon=horizon))
     found = {"trivial": Found(0.0, np.full(len(chosen), 1 / len(chosen)), 0)}
     if len(chosen) > 1:
         asked = (bound for kind, bound in BOUNDS.items() if kind in kinds)
-        found |= {bound.kind: bound.bound(members) for bound in asked if bound.applies(members)}
+        found |= {bound.kind: bound.bound(seen) for bound in asked if bound.applies(seen)}
     kind, best = max(found.items(), key=lambda item: item[1].value)
     prior = spread_prior(best.prior, chosen, count)
     heaviest = np.sort(np.argsort(-prior, kind="stable")[:2])

@@ -14,12 +14,12 @@ The nominal controller has a gap of order H radius^2, so that
     radius = c H^-1/2   ("printed")   forces nothing: its minimax gap stays bounded as H grows.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import jax.numpy as jnp
 import numpy as np
 
-from lqgap.arguments import read_count, read_positive
+from lqgap.arguments import FloatLike, read_count, read_positive
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import Finite
 from lqgap.systems import LQG, closed_loop_matrix, solve
@@ -38,8 +38,8 @@ def nominal_plant() -> LQG:
 def overactuated_class(
     plant: LQG | None = None,
     *,
-    horizon: Any,
-    c: Any = 0.5,
+    horizon: FloatLike,
+    c: FloatLike = 0.5,
     radius: Literal["corrected", "printed"] = "corrected",
 ) -> Finite:
     """Two members on either side of a nominal plant, whose own controller does not reveal which is true.
