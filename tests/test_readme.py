@@ -37,6 +37,7 @@ def test_the_example_prints_what_it_says():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_every_example_runs():
     names = {}
     for code in blocks("python"):
@@ -45,6 +46,7 @@ def test_every_example_runs():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_every_command_runs(tmp_path):
     # As users run it: the settings of tests are not theirs.
     settings = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_"))}
