@@ -80,7 +80,6 @@ test-on-%: $(READY)
 lint: $(READY) ## format, style, types, layers, layout
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/ruff check --isolated --select F821 tests # names are left to the type checker in src
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/pytest tests/test_layout.py -n 0
