@@ -2,9 +2,11 @@ import pathlib
 
 import pytest
 
+import lqgap as lg
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.pipeline import judge_methods, judge_plants, run_audit
 from lqgap.experiments.plants import Plants
+from lqgap.experiments.transfer import transfer
 from lqgap.experiments.work import Work
 
 TINY = """
@@ -37,5 +39,38 @@ def test_gaps_can_be_asked_for_alone_and_a_method_that_cannot_be_made_is_left_ou
     assert [each.judged.gaps.method for each in contenders] == ["bank", "oracle"]
     assert contenders[0].policy_fn() is contenders[0].policy_fn()
     assert contenders[1].judged.gaps.real_worst.mean == 0
-    assert work.warnings[0].startswith("linear is left out: ")
-    assert set(work.timings) == {"audit", "optimum", "train linear", "train bank", "gaps bank", "gaps oracle"}
+    assert work.left_out.keys() == {"linear"}
+    assert "stabilises all 2 members" in work.left_out["linear"]
+    assert set(work.timings) == {"audit", "optimum", "train bank", "gaps bank", "gaps oracle"}
+
+
+SIGN = """
+horizon = 6
+[plant]
+A = [[1.25]]
+B = [["push"]]
+C = [[1.0]]
+parameters = {push = [-1.0, 1.0]}
+[grid]
+points = 2
+[real]
+count = 0
+plants = [{push = 0.8}]
+[evaluation]
+rollouts = 8
+horizons = []
+trajectories = 0
+"""
+
+
+@pytest.mark.slow
+def test_a_method_that_fails_leaves_the_others_unharmed_and_none_left_is_an_error(tmp_path):
+    """The middle cannot be moved, no linear controller holds both signs, and LQG-VTR finds no fallback."""
+    table = "[methods]\nnominal = {}\nlinear = {}\nvtr = {runs = 2}\n"
+    record = transfer(*parse_study(SIGN + table + "bank = {}", name="sign", folder=tmp_path), tmp_path)
+    assert [method.name for method in record.methods] == ["bank"]
+    assert [each.name for each in record.left_out] == ["nominal", "linear", "vtr"]
+    assert "push = 0" in record.left_out[0].reason
+    assert record.warnings[-1] == f"LQG-VTR is left out: {record.left_out[-1].reason}"
+    with pytest.raises(lg.NotConvergedError, match="no method is left: nominal: the plant in the middle"):
+        transfer(*parse_study(SIGN + table, name="sign", folder=tmp_path), tmp_path)

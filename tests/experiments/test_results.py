@@ -13,7 +13,7 @@ def test_parts_come_back_from_json_as_they_were():
         values=[Estimate(mean=math.inf, stderr=math.nan)],
     )
     for part in (
-        TrainedPolicy(missing="there is none"),
+        TrainedPolicy(),
         Growth(series=series),
         LowerBound(value=1 / 3, kind="bayes", set_by=["a"], series=series),
     ):

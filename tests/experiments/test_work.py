@@ -67,3 +67,17 @@ def test_plants_from_files_are_part_of_the_key(tmp_path):
 
     assert key(0.5) == key(0.5, "# a remark")
     assert key(0.5) != key(0.6)
+
+
+def test_a_method_that_fails_is_left_out_and_trouble_of_the_run_is_not_hidden(small):
+    work = Work(Plants(*small, trust=False))
+
+    def fail(error):
+        raise error
+
+    assert work.attempt("bank", lambda: 1) == 1
+    assert work.attempt("linear", lambda: fail(lg.NotStabilizableError("reason"))) is None
+    assert work.left_out == {"linear": "reason"}
+    for error in (lg.CorruptFileError("damaged"), lg.StorageError("full"), ZeroDivisionError()):
+        with pytest.raises(type(error)):
+            work.attempt("bank", lambda error=error: fail(error))

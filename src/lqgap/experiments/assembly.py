@@ -11,6 +11,7 @@ from lqgap.experiments.record import (
     Gaps,
     HeatMap,
     HorizonStudy,
+    LeftOut,
     Method,
     MethodGaps,
     Record,
@@ -37,7 +38,8 @@ class Results:
 
     audit: Audit
     plants: JudgedPlants
-    methods: Mapping[str, Measured]  # those that could be made
+    methods: Mapping[str, Measured]
+    left_out: Mapping[str, str]  # methods that failed, and why
     lower: LowerBound
     theory: Theory
 
@@ -50,9 +52,12 @@ def assemble(
     timings: Mapping[str, float],
     versions: Mapping[str, str],
 ) -> Record:
-    """The record; a method that could not be made is left out, with a warning."""
+    """The record, with a warning for every method that is left out."""
     plants, methods = results.plants, results.methods
     gaps = [each.judged.gaps for each in methods.values()]
+    left_out = [
+        LeftOut(name=name, label=ABOUT[name].label, reason=why) for name, why in results.left_out.items()
+    ]
     recommended = _recommend(gaps)
     return Record(
         format=FORMAT,
@@ -62,8 +67,9 @@ def assemble(
         precision="float64",
         versions=dict(versions),
         parameters=plants.parameters,
-        warnings=[*plants.warnings, *warnings],
+        warnings=[*plants.warnings, *warnings, *(f"{m.label} is left out: {m.reason}" for m in left_out)],
         methods=[_method(name, each.trained) for name, each in methods.items()],
+        left_out=left_out,
         real=plants.real,
         recommended=recommended,
         audit=results.audit,

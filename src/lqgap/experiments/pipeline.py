@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lqgap.errors import NotConvergedError
 from lqgap.experiments import adaptation, units
 from lqgap.experiments.assembly import Measured, Results
 from lqgap.experiments.provenance import checksum
@@ -59,32 +60,11 @@ def judge_plants(work: Work, workspace: units.Workspace) -> JudgedPlants:
 
 
 def judge_methods(work: Work, workspace: units.Workspace) -> Iterator[Contender]:
-    """Make and judge one method after the other; one that cannot be made is left out, with a warning."""
-    study = work.study
-    for name, options in study.methods.chosen.items():
-        configuration = {"horizon": study.horizon, "options": options.model_dump()}
-        trained, num_rollouts = TrainedPolicy(), study.evaluation.rollouts
-        if isinstance(options, Adaptive):
-            # One algorithm serves all horizons: it is made for the largest.
-            configuration["horizons"] = study.evaluation.horizons
-            num_rollouts = max(2, options.runs)
-            policy_fn = functools.partial(adaptation.policy_of, workspace, options)
-        elif name == REFERENCE:
-            policy_fn = _no_policy
-        else:
-            trained = _train(work, workspace, name, configuration)
-            if trained.file is None:
-                work.warnings.append(f"{name} is left out: {trained.missing}")
-                continue
-            configuration["policy"] = trained.checksum
-            policy_fn = functools.cache(functools.partial(load_policy, workspace.folder / trained.file))
-        judged = work.do(
-            Judged,
-            f"gaps {name}",
-            {**configuration, **_judged_by(work), "rollouts": num_rollouts},
-            lambda _, n=name, p=policy_fn, c=num_rollouts: units.judge(workspace, n, p(), num_rollouts=c),
-        )
-        yield Contender(name, options, trained, policy_fn, configuration, judged)
+    """Make and judge one method after the other; one that fails is left out."""
+    for name, options in work.study.methods.chosen.items():
+        contender = work.attempt(name, functools.partial(_contend, work, workspace, name, options))
+        if contender is not None:
+            yield contender
 
 
 def compute(work: Work, folder: Path) -> Results:
@@ -92,18 +72,49 @@ def compute(work: Work, folder: Path) -> Results:
     study = work.study
     workspace, audited = run_audit(work, folder)
     judged_plants = judge_plants(work, workspace)
-    methods = {each.name: _measure(work, workspace, each) for each in judge_methods(work, workspace)}
+    measured = {
+        each.name: work.attempt(each.name, functools.partial(_measure, work, workspace, each))
+        for each in judge_methods(work, workspace)
+    }
+    methods = {name: each for name, each in measured.items() if each is not None}
+    if not methods.keys() - {REFERENCE} and work.left_out:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in work.left_out.items())
+        raise NotConvergedError(f"no method is left: {reasons}")
     horizons = {"horizon": study.horizon, "horizons": study.evaluation.horizons}
     lower = work.do(LowerBound, "lower bound", horizons, lambda _: units.lower_bound(workspace))
     theory = work.do(Theory, "bounds", {"horizon": study.horizon}, lambda _: units.theory_bounds(workspace))
     if theory.missing is not None:
         work.warnings.append(f"there are no bounds: {theory.missing}")
-    return Results(audited.audit, judged_plants, methods, lower, theory)
+    return Results(audited.audit, judged_plants, methods, work.left_out, lower, theory)
 
 
 def _judged_by(work: Work) -> dict[str, Any]:
     study = work.study
     return study.model_dump(include={"horizon", "real"}) | {"map_points": study.evaluation.map_points}
+
+
+def _contend(work: Work, workspace: units.Workspace, name: str, options: Table) -> Contender:
+    study = work.study
+    configuration = {"horizon": study.horizon, "options": options.model_dump()}
+    trained, num_rollouts = TrainedPolicy(), study.evaluation.rollouts
+    if isinstance(options, Adaptive):
+        # One algorithm serves all horizons: it is made for the largest.
+        configuration["horizons"] = study.evaluation.horizons
+        num_rollouts = max(2, options.runs)
+        policy_fn = functools.partial(adaptation.policy_of, workspace, options)
+    elif name == REFERENCE:
+        policy_fn = _no_policy
+    else:
+        trained = _train(work, workspace, name, configuration)
+        configuration["policy"] = trained.checksum
+        policy_fn = functools.cache(functools.partial(load_policy, workspace.folder / str(trained.file)))
+    judged = work.do(
+        Judged,
+        f"gaps {name}",
+        {**configuration, **_judged_by(work), "rollouts": num_rollouts},
+        lambda _: units.judge(workspace, name, policy_fn(), num_rollouts=num_rollouts),
+    )
+    return Contender(name, options, trained, policy_fn, configuration, judged)
 
 
 def _train(work: Work, workspace: units.Workspace, name: str, configuration: dict[str, Any]) -> TrainedPolicy:
@@ -119,9 +130,7 @@ def _train(work: Work, workspace: units.Workspace, name: str, configuration: dic
         )
 
     trained = make(anew=False)
-    if trained.file is None:
-        return trained
-    path = workspace.folder / trained.file
+    path = workspace.folder / str(trained.file)
     found = checksum(path)
     if found == trained.checksum:
         return trained

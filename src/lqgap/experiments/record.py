@@ -102,6 +102,15 @@ class Method(Part):
     description: str
     history: list[Look]  # empty if it was not trained
     policy_file: str | None  # relative to the folder of the run
+    unfit: str | None = None  # why it must not be put on a plant; None if nothing speaks against it
+
+
+class LeftOut(Part):
+    """A method that could not be made or evaluated, and why."""
+
+    name: str
+    label: str
+    reason: str
 
 
 class MethodGaps(Part):
@@ -263,8 +272,11 @@ class Record(Part):
     parameters: list[Parameter]
     warnings: list[str]
     methods: list[Method]
+    left_out: list[LeftOut] = []
     real: list[Plant]
     recommended: str | None = None  # the method to put on the plant
+    equals: list[str] = []  # methods that are as good, within what was measured
+    better: str | None = None  # a better method that has no policy file to put on the plant
     audit: Audit | None = None
     gaps: Gaps | None = None
     horizons: HorizonStudy | None = None
@@ -299,8 +311,8 @@ class Record(Part):
         parts += self.heat_map.maps if self.heat_map else []
         parts += self.horizons.series if self.horizons else []
         parts += [self.bracket] if self.bracket else []
-        names = [part.method for part in parts if part.method is not None]
-        return names if self.recommended is None else [*names, self.recommended]
+        named = [*(part.method for part in parts), self.recommended, *self.equals, self.better]
+        return [name for name in named if name is not None]
 
 
 def _require_lengths(length: int, **lists: Sequence[Any]) -> None:

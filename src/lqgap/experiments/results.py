@@ -36,12 +36,11 @@ class JudgedPlants(Part):
 
 
 class TrainedPolicy(Part):
-    """The policy file of a method; if the class has no policy of this kind, why."""
+    """The policy file of a method, if it has one."""
 
     file: str | None = None  # relative to the folder of the run
     checksum: str | None = None  # of the file
     history: list[Look] = Field(default_factory=list)
-    missing: str | None = None
 
 
 class Judged(Part):

@@ -19,6 +19,7 @@ from lqgap.errors import LqgapError, NotConvergedError
 from lqgap.evaluation import gap, gap_by_horizon, rollout
 from lqgap.evaluation.gap import references_of
 from lqgap.evaluation.horizons import shorten
+from lqgap.experiments.family import Family
 from lqgap.experiments.methods import ABOUT, make_policy, plan_for
 from lqgap.experiments.plants import BoxMap, Plants, key_for, pad_to
 from lqgap.experiments.provenance import checksum
@@ -170,7 +171,7 @@ def optimum(workspace: Workspace) -> JudgedPlants:
 
 
 def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
-    """Make the policy of a method, and save it; a class may have none of some kind."""
+    """Make the policy of a method, and save it."""
     study, path = workspace.study, workspace.policy_path(name, key)
     try:
         made = make_policy(
@@ -182,8 +183,10 @@ def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
             seed=study.seed,
             checkpoints=workspace.folder / "checkpoints" / f"{name}-{key[:8]}",
         )
-    except NotConvergedError as error:
-        return TrainedPolicy(missing=str(error))
+    except LqgapError as error:
+        if name != "nominal":
+            raise
+        raise type(error)(f"the plant in the middle, {_middle(workspace.plants.family)}: {error}") from None
     save_policy(workspace.folder / path, made.policy)
     history = [
         Look(
@@ -309,6 +312,14 @@ def theory_bounds(workspace: Workspace) -> Theory:
     ]
     vacuous = {name: bool(bound.vacuous) for name, bound in columns.items()}
     return Theory(sheet=BoundsSheet(title=sheet.title, horizon=horizon, rows=rows, vacuous=vacuous))
+
+
+def _middle(family: Family) -> str:
+    """The parameters of the plant that the nominal controller is made for."""
+    if isinstance(family, Finite):
+        return family.describe(len(family) // 2)
+    middle = {p.name: p.middle for p in family.parameters}
+    return ", ".join(f"{name} = {value:.6g}" for name, value in middle.items())
 
 
 def _parameter(parameter: Any) -> Parameter:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from lqgap.errors import LqgapWarning, warn
+from lqgap.errors import CorruptFileError, LqgapError, LqgapWarning, StorageError, warn
 from lqgap.experiments.plants import Plants
 from lqgap.experiments.record import Part
 from lqgap.experiments.store import Finished, Store, Unit
@@ -31,6 +31,7 @@ class Work:
     notice: Notice = warn
     timings: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)  # methods that failed, and why
 
     @property
     def study(self) -> Study:
@@ -74,6 +75,16 @@ class Work:
         self.timings[name] = known.seconds
         self.warnings += [text for text in known.result["warnings"] if text not in self.warnings]
         return kind.model_validate(known.result["value"])  # what is computed and what is found are the same
+
+    def attempt(self, method: str, compute: Callable[[], Any]) -> Any:
+        """What a method comes to; None if it fails, which leaves it out and the others unharmed."""
+        try:
+            return compute()
+        except (CorruptFileError, StorageError):  # trouble of the run, not of the method
+            raise
+        except LqgapError as error:
+            self.left_out[method] = str(error)
+            return None
 
     def _tell(self, name: str, seconds: float | None) -> None:
         if self.progress is not None:
