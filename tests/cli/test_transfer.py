@@ -7,14 +7,14 @@ import pytest
 import lqgap as lg
 from lqgap.cli.session import Progress
 from lqgap.cli.transfer import print_record, run_transfer
-from lqgap.experiments.record import Bracket, Estimate, Gaps, Method, MethodGaps, Record
+from lqgap.experiments.record import Bracket, Estimate, Gaps, LeftOut, Method, MethodGaps, Record
 from lqgap.report.answer import answer
 
 QUIET = Progress(verbose=False, quiet=True)
 TINY = """
 horizon = 4
 [plant]
-family = "unknown_sign"
+family = "overactuated"
 [methods]
 bank = {}
 [real]
@@ -80,8 +80,7 @@ def record(label="Robust training"):
 def test_the_answer_is_that_of_the_page_and_says_where_the_policy_is(capsys):
     print_record(record(), pathlib.Path("out"))
     out = capsys.readouterr().out
-    found = answer(record())
-    assert found.lead + found.method + found.rest in out
+    assert answer(record()).text in out
     assert "Policy: out/policies/a.safetensors" in out
     print_record(record().model_copy(update={"recommended": None}), pathlib.Path("out"))
     out = capsys.readouterr().out
@@ -102,6 +101,35 @@ def test_a_page_that_cannot_be_written_is_an_error_only_where_it_could_be(tmp_pa
     assert "Robust training" in out
     assert "Report: " not in out
     assert err.startswith("note: ")
+
+
+def test_without_a_method_that_holds_the_sentence_is_an_error_and_the_record_is_printed(
+    tmp_path, monkeypatch, capsys
+):
+    method = (
+        record().methods[0].model_copy(update={"unfit": "it diverges on 1 of 9 plants, such as gain = 1"})
+    )
+    none = record().model_copy(update={"recommended": None, "methods": [method], "bracket": None})
+    monkeypatch.setattr("lqgap.cli.transfer.transfer", lambda *_, **__: none)
+    options = dict(seed=None, trust=False, figures=False, progress=QUIET)
+    for as_json in (False, True):
+        with pytest.raises(lg.NotConvergedError, match=r"No controller holds .* such as gain = 1"):
+            run_transfer(None, tmp_path, as_json=as_json, **options)
+        out = capsys.readouterr().out
+        assert json.loads(out)["recommended"] is None if as_json else answer(none).text in out
+    assert (tmp_path / "report.html").exists()
+
+
+def test_methods_that_are_unfit_or_left_out_are_marked_in_the_table(capsys):
+    unfit = record().methods[0].model_copy(update={"unfit": "reason"})
+    left_out = LeftOut(name="vtr", label="LQG-VTR", reason="it failed")
+    print_record(
+        record().model_copy(update={"methods": [unfit], "left_out": [left_out]}), pathlib.Path("out")
+    )
+    out = capsys.readouterr().out
+    assert "(unfit)" in out
+    assert "LQG-VTR" in out
+    assert "left out" in out
 
 
 def test_names_with_markup_stay_text(capsys):

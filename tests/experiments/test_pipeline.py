@@ -33,8 +33,9 @@ def test_gaps_can_be_asked_for_alone_and_a_method_that_cannot_be_made_is_left_ou
     work = Work(Plants(study, source, trust=False))
     workspace, audited = run_audit(work, tmp_path)
     assert audited.kept == [0, 1]
-    assert len(judge_plants(work, workspace).real) == 2
-    contenders = list(judge_methods(work, workspace))
+    plants = judge_plants(work, workspace)
+    assert len(plants.real) == 2
+    contenders = list(judge_methods(work, workspace, plants))
     assert [each.name for each in contenders] == ["bank", "oracle"]
     assert [each.judged.gaps.method for each in contenders] == ["bank", "oracle"]
     assert contenders[0].policy_fn() is contenders[0].policy_fn()

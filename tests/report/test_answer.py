@@ -3,12 +3,16 @@ import math
 from example_record import example_record
 
 from lqgap.experiments.record import Estimate
-from lqgap.report.answer import answer
+from lqgap.report.answer import REMEDY, answer
 
 
 def sentence(record):
-    found = answer(record)
-    return found.lead + found.method + found.rest
+    return answer(record).text
+
+
+def with_method(record, name, **changes):
+    methods = [m.model_copy(update=changes if m.name == name else {}) for m in record.methods]
+    return record.model_copy(update={"methods": methods})
 
 
 def test_the_answer_names_the_controller_its_gap_and_what_is_possible():
@@ -29,7 +33,7 @@ def test_a_real_plant_worse_than_all_that_was_searched_is_the_worst_case():
 def test_without_a_bound_nothing_is_said_of_other_controllers():
     record = example_record(bracket=None)
     assert sentence(record).endswith("that knows the plant exactly.")
-    assert "Best possible worst gap" not in [fact.label for fact in answer(record).facts]
+    assert not any("Best possible" in fact.label for fact in answer(record).facts)
 
 
 def test_a_bound_over_another_horizon_says_so():
@@ -49,6 +53,28 @@ def test_a_bound_of_zero_promises_nothing():
 def test_before_gaps_are_measured_nothing_is_recommended():
     assert "not measured" in sentence(example_record(gaps=None))
     assert "not measured" not in sentence(example_record())
+
+
+def test_without_a_method_that_holds_every_reason_and_a_remedy_are_given():
+    record = with_method(example_record(recommended=None), "bank", unfit="it diverges at gain = 1")
+    text = sentence(with_method(record, "robust", unfit="it diverges at gain = 2"))
+    assert text.startswith("No controller holds on all plants that were tried. ")
+    assert "Untrained bank: it diverges at gain = 1; Robust training: it diverges at gain = 2." in text
+    assert text.endswith(REMEDY)
+    assert "LQG-VTR holds, but has no policy file" in sentence(record.model_copy(update={"better": "vtr"}))
+    assert "none to choose from" in sentence(example_record(recommended=None))
+
+
+def test_equals_and_a_better_method_without_a_file_are_named():
+    text = sentence(example_record(recommended="bank", equals=["robust", "randomized"], better="vtr"))
+    assert "Robust training and Randomised training are equal to it within what was measured" in text
+    assert text.endswith("LQG-VTR did better (49.5 ± 0.7), but has no policy file.")
+
+
+def test_the_bracket_says_what_it_is_over_beside_the_gap_of_the_method_there():
+    fact = answer(example_record()).facts[-1]
+    assert fact.label == "Best possible worst gap over the 25 simulators"
+    assert fact.remark.startswith("Robust training: 21.3 ± 0.4 over the same simulators, at most 2.3 times")
 
 
 def test_facts_give_the_worst_plant_as_a_share_of_its_optimal_cost():

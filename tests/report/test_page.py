@@ -1,5 +1,7 @@
+import html
 import html.parser
 import json
+import math
 import re
 import sys
 from itertools import pairwise
@@ -10,7 +12,7 @@ from damaged_records import damaged_records
 from example_record import EVIL, example_record, hostile_record
 
 from lqgap.errors import LqgapError
-from lqgap.experiments.record import Record
+from lqgap.experiments.record import BoundRow, LeftOut, Record
 from lqgap.report.page import FOLDER, describe_panel, figures_by_section, render, series_of, write
 
 OPTIONAL = ("audit", "gaps", "horizons", "heat_map", "bracket", "trajectories", "adaptations", "bounds")
@@ -177,3 +179,25 @@ def test_figures_without_matplotlib_say_what_to_install(tmp_path, monkeypatch):
     with pytest.raises(LqgapError, match=r"lqgap\[figures\]"):
         write(example_record(), tmp_path, figures=True)
     assert (tmp_path / "report.html").exists()
+
+
+def test_bounds_that_are_all_infinite_are_a_sentence_with_the_reason():
+    record = example_record()
+    rows = [
+        BoundRow(name=name, printed=math.inf, corrected=math.inf, actual=None) for name in ("regret", "gap")
+    ]
+    sheet = record.bounds.model_copy(update={"rows": [*rows, *record.bounds.rows[1:]]})
+    failed = record.audit.conditions[1].model_copy(update={"repaired": False})
+    audit = record.audit.model_copy(update={"conditions": [record.audit.conditions[0], failed]})
+    page = render(record.model_copy(update={"bounds": sheet, "audit": audit}))
+    assert f"does not satisfy: {html.escape(failed.statement)}." in page
+    assert "cost of zero input" not in page
+    assert "cost of zero input" in render(record)
+
+
+def test_methods_that_are_unfit_or_left_out_are_named_with_their_reasons():
+    record = example_record(left_out=[LeftOut(name="linear", label="Linear", reason="there is none")])
+    unfit = record.methods[0].model_copy(update={"unfit": "it diverges at gain = 1"})
+    page = render(record.model_copy(update={"methods": [unfit, *record.methods[1:]]}))
+    assert f"{unfit.label} is unfit: it diverges at gain = 1." in page
+    assert "Linear is left out: there is none." in page

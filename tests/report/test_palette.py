@@ -90,8 +90,11 @@ def test_both_palettes_know_the_same_roles():
     assert LIGHT.keys() == DARK.keys()
 
 
-def test_each_method_has_a_style_of_its_own_and_the_recommended_one_the_first():
-    styles = styles_of_methods(example_record())
-    assert styles["robust"].colour == "method-1"
+def test_each_method_has_a_style_of_its_own_that_is_the_same_on_every_page():
+    record = example_record()
+    styles = styles_of_methods(record)
     assert styles["truth"].colour == "neutral"
     assert len(set(styles.values())) == len(styles)
+    kept = [method for method in reversed(record.methods) if method.name in ("vtr", "bank")]
+    fewer = styles_of_methods(record.model_copy(update={"methods": kept, "recommended": "vtr"}))
+    assert fewer == {name: styles[name] for name in ("vtr", "bank")}

@@ -40,11 +40,12 @@ def open_workspace(path: Path | None, *, seed: int | None, trust: bool) -> Any:
     prepare_jax()
     study, source = open_study(path, seed=seed)
 
-    from lqgap.experiments import units
+    from lqgap.experiments.members import audit
     from lqgap.experiments.plants import Plants
+    from lqgap.experiments.units import Workspace
 
     plants = Plants(study, source, trust=trust)
-    return units.Workspace(plants, units.audit(plants).kept, Path())
+    return Workspace(plants, audit(plants).kept, Path())
 
 
 def print_rows(rows: list[dict[str, Any]], title: str, *, as_json: bool) -> None:

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lqgap.cli.session import Progress, open_study, prepare_jax, printable, shown
-from lqgap.errors import InvalidArgumentError
+from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.experiments.record import Record
 from lqgap.experiments.transfer import transfer
 from lqgap.report import write
@@ -38,10 +38,12 @@ def run_transfer(
         progress.notice(str(error))  # a finished run is shown all the same
     if as_json:
         print(record.model_dump_json(indent=1))
-        return
-    print_record(record, folder)
-    if page is not None:
-        print(f"Report: {printable(str(page))}")
+    else:
+        print_record(record, folder)
+        if page is not None:
+            print(f"Report: {printable(str(page))}")
+    if record.recommended is None and any(method.unfit for method in record.methods):
+        raise NotConvergedError(answer(record).text)
 
 
 def print_record(record: Record, folder: Path) -> None:
@@ -49,8 +51,7 @@ def print_record(record: Record, folder: Path) -> None:
     console = Console()
     if record.gaps is not None:
         console.print(_gap_table(record))
-    found = answer(record)
-    console.print(shown(found.lead + found.method + found.rest), highlight=False, soft_wrap=True)
+    console.print(shown(answer(record).text), highlight=False, soft_wrap=True)
     if record.recommended is not None and (file := record.method(record.recommended).policy_file):
         console.print(shown(f"Policy: {folder / file}"), highlight=False, soft_wrap=True)
     for warning in record.warnings:
@@ -63,12 +64,13 @@ def _gap_table(record: Record) -> Table:
     for column in ("worst, ranges", "worst, class", "worst, real", "mean, real"):
         table.add_column(column, justify="right")
     for gaps in record.gaps.methods if record.gaps else ():
-        is_best = gaps.method == record.recommended
+        is_best, method = gaps.method == record.recommended, record.method(gaps.method)
         cells = (gaps.box_worst, gaps.grid_worst, gaps.real_worst, gaps.real_mean)
-        label = shown(record.method(gaps.method).label)
         table.add_row(
-            label,
+            shown(method.label) + (" [red](unfit)[/]" if method.unfit else ""),
             *(show_estimate(cell) if cell else "-" for cell in cells),
             style="bold" if is_best else None,
         )
+    for left_out in record.left_out:
+        table.add_row(shown(left_out.label), "left out")
     return table

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lqgap.experiments.methods import ABOUT
+from lqgap.experiments.recommendation import Candidate, Recommendation, is_equal, recommend
 from lqgap.experiments.record import (
     FORMAT,
     Audit,
@@ -55,10 +56,16 @@ def assemble(
     """The record, with a warning for every method that is left out."""
     plants, methods = results.plants, results.methods
     gaps = [each.judged.gaps for each in methods.values()]
+    found = recommend(
+        {
+            name: Candidate(each.judged.gaps, each.trained.file is not None, each.judged.unfit is None)
+            for name, each in methods.items()
+            if ABOUT[name].kind != "reference"
+        }
+    )
     left_out = [
         LeftOut(name=name, label=ABOUT[name].label, reason=why) for name, why in results.left_out.items()
     ]
-    recommended = _recommend(gaps)
     return Record(
         format=FORMAT,
         title=study.heading,
@@ -67,16 +74,23 @@ def assemble(
         precision="float64",
         versions=dict(versions),
         parameters=plants.parameters,
-        warnings=[*plants.warnings, *warnings, *(f"{m.label} is left out: {m.reason}" for m in left_out)],
-        methods=[_method(name, each.trained) for name, each in methods.items()],
+        warnings=[
+            *plants.warnings,
+            *warnings,
+            *(f"{each.label} is left out: {each.reason}" for each in left_out),
+            *_disagreement(gaps, found),
+        ],
+        methods=[_method(name, each) for name, each in methods.items()],
         left_out=left_out,
         real=plants.real,
-        recommended=recommended,
+        recommended=found.method,
+        equals=list(found.equals),
+        better=found.better,
         audit=results.audit,
         gaps=Gaps(horizon=study.horizon, num_rollouts=study.evaluation.rollouts, methods=gaps),
         horizons=_horizons(results),
         heat_map=_heat_map(results),
-        bracket=None if recommended is None else _bracket(study, results, recommended),
+        bracket=None if found.method is None else _bracket(study, results, found.method),
         trajectories=[run for each in methods.values() for run in each.runs],
         adaptations=[told for each in methods.values() for told in each.growth.adaptations] or None,
         bounds=results.theory.sheet,
@@ -84,27 +98,31 @@ def assemble(
     )
 
 
-def _method(name: str, trained: TrainedPolicy) -> Method:
+def _method(name: str, measured: Measured) -> Method:
     about = ABOUT[name]
     return Method(
         name=name,
         label=about.label,
         kind=about.kind,
         description=about.description,
-        history=trained.history,
-        policy_file=trained.file,
+        history=measured.trained.history,
+        policy_file=measured.trained.file,
+        unfit=measured.judged.unfit,
     )
 
 
-def _recommend(gaps: Sequence[MethodGaps]) -> str | None:
-    """The method with the smallest worst gap over the box, or the class; the real plants have no say."""
-    candidates = [part for part in gaps if ABOUT[part.method].kind != "reference"]
-
-    def worst(part: MethodGaps) -> float:
-        found = part.box_worst or part.grid_worst
-        return float("inf") if found is None else found.mean
-
-    return min(candidates, key=worst).method if candidates else None
+def _disagreement(gaps: Sequence[MethodGaps], found: Recommendation) -> list[str]:
+    """Without a search of the ranges the choice rests on the class: say if the real plants disagree."""
+    real = {part.method: part.real_worst for part in gaps if ABOUT[part.method].kind != "reference"}
+    if found.method is None or any(part.box_worst is not None for part in gaps):
+        return []
+    best = min(real, key=lambda name: real[name].mean)
+    if found.method == best or is_equal(real[found.method], real[best]):
+        return []
+    return [
+        f"on the real plants {ABOUT[best].label} has the smaller worst gap ({real[best].mean:.3g} against "
+        f"{real[found.method].mean:.3g} of {ABOUT[found.method].label}), and there are no ranges to search"
+    ]
 
 
 def _horizons(results: Results) -> HorizonStudy | None:

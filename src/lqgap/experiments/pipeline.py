@@ -13,6 +13,7 @@ from typing import Any
 from lqgap.errors import NotConvergedError
 from lqgap.experiments import adaptation, units
 from lqgap.experiments.assembly import Measured, Results
+from lqgap.experiments.members import audit
 from lqgap.experiments.provenance import checksum
 from lqgap.experiments.results import (
     AuditedClass,
@@ -50,7 +51,7 @@ class Contender:
 
 def run_audit(work: Work, folder: Path) -> tuple[units.Workspace, AuditedClass]:
     """The study with the class that its audit leaves, and the audit."""
-    found = work.do(AuditedClass, "audit", {}, lambda _: units.audit(work.plants))
+    found = work.do(AuditedClass, "audit", {}, lambda _: audit(work.plants))
     return units.Workspace(work.plants, found.kept, folder), found
 
 
@@ -59,10 +60,11 @@ def judge_plants(work: Work, workspace: units.Workspace) -> JudgedPlants:
     return work.do(JudgedPlants, "optimum", _judged_by(work), lambda _: units.optimum(workspace))
 
 
-def judge_methods(work: Work, workspace: units.Workspace) -> Iterator[Contender]:
+def judge_methods(work: Work, workspace: units.Workspace, judged_plants: JudgedPlants) -> Iterator[Contender]:
     """Make and judge one method after the other; one that fails is left out."""
     for name, options in work.study.methods.chosen.items():
-        contender = work.attempt(name, functools.partial(_contend, work, workspace, name, options))
+        contend = functools.partial(_contend, work, workspace, judged_plants, name, options)
+        contender = work.attempt(name, contend)
         if contender is not None:
             yield contender
 
@@ -74,7 +76,7 @@ def compute(work: Work, folder: Path) -> Results:
     judged_plants = judge_plants(work, workspace)
     measured = {
         each.name: work.attempt(each.name, functools.partial(_measure, work, workspace, each))
-        for each in judge_methods(work, workspace)
+        for each in judge_methods(work, workspace, judged_plants)
     }
     methods = {name: each for name, each in measured.items() if each is not None}
     if not methods.keys() - {REFERENCE} and work.left_out:
@@ -90,10 +92,12 @@ def compute(work: Work, folder: Path) -> Results:
 
 def _judged_by(work: Work) -> dict[str, Any]:
     study = work.study
-    return study.model_dump(include={"horizon", "real"}) | {"map_points": study.evaluation.map_points}
+    return study.model_dump(include={"horizon": True, "real": True, "evaluation": {"rollouts", "map_points"}})
 
 
-def _contend(work: Work, workspace: units.Workspace, name: str, options: Table) -> Contender:
+def _contend(
+    work: Work, workspace: units.Workspace, judged_plants: JudgedPlants, name: str, options: Table
+) -> Contender:
     study = work.study
     configuration = {"horizon": study.horizon, "options": options.model_dump()}
     trained, num_rollouts = TrainedPolicy(), study.evaluation.rollouts
@@ -111,8 +115,10 @@ def _contend(work: Work, workspace: units.Workspace, name: str, options: Table) 
     judged = work.do(
         Judged,
         f"gaps {name}",
-        {**configuration, **_judged_by(work), "rollouts": num_rollouts},
-        lambda _: units.judge(workspace, name, policy_fn(), num_rollouts=num_rollouts),
+        {**configuration, **_judged_by(work)},
+        lambda _: units.judge(
+            workspace, name, policy_fn(), num_rollouts=num_rollouts, idle=judged_plants.idle
+        ),
     )
     return Contender(name, options, trained, policy_fn, configuration, judged)
 

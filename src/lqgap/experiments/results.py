@@ -32,6 +32,7 @@ class JudgedPlants(Part):
     parameters: list[Parameter]  # of the family
     real: list[Plant]
     heat_map: HeatMap | None  # without the gaps of any method
+    idle: list[Number]  # gaps of zero input on the class, the map and the real plants
     warnings: list[str]
 
 
@@ -49,6 +50,7 @@ class Judged(Part):
     gaps: MethodGaps
     heat_map: GapMap | None
     upper: Number  # confidence limit of the worst gap over the class
+    unfit: str | None = None  # what speaks against the method
 
 
 class Runs(Part):

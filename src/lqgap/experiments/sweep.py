@@ -161,8 +161,9 @@ def measure(task: Task) -> tuple[dict[str, Any], dict[str, str]]:
     scratch = task.scratch if Path(task.scratch).is_dir() else None
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         workspace, _ = run_audit(work, Path(folder))
-        costs = [plant.optimal_cost for plant in judge_plants(work, workspace).real]
-        for each in judge_methods(work, workspace):
+        plants = judge_plants(work, workspace)
+        costs = [plant.optimal_cost for plant in plants.real]
+        for each in judge_methods(work, workspace, plants):
             found = each.judged.gaps
             row = MethodRow(
                 worst_box=found.box_worst,

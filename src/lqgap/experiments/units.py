@@ -15,19 +15,18 @@ import jax
 import numpy as np
 
 from lqgap.batches import join, take
-from lqgap.errors import LqgapError, NotConvergedError
-from lqgap.evaluation import gap, gap_by_horizon, rollout
+from lqgap.errors import LqgapError
+from lqgap.evaluation import GapEstimate, gap, gap_by_horizon, rollout
 from lqgap.evaluation.gap import references_of
 from lqgap.evaluation.horizons import shorten
 from lqgap.experiments.family import Family
+from lqgap.experiments.fitness import find_trouble
 from lqgap.experiments.methods import ABOUT, make_policy, plan_for
 from lqgap.experiments.plants import BoxMap, Plants, key_for, pad_to
 from lqgap.experiments.provenance import checksum
 from lqgap.experiments.record import (
-    Audit,
     BoundRow,
     BoundsSheet,
-    Condition,
     Estimate,
     GapMap,
     HeatMap,
@@ -39,7 +38,6 @@ from lqgap.experiments.record import (
     Trajectory,
 )
 from lqgap.experiments.results import (
-    AuditedClass,
     Growth,
     Judged,
     JudgedPlants,
@@ -48,8 +46,8 @@ from lqgap.experiments.results import (
     Theory,
     TrainedPolicy,
 )
-from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, save_policy
-from lqgap.simulators import AbstractFamily, Finite, check_assumptions
+from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, Zero, save_policy
+from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems import LQG
 from lqgap.theory import bounds, minimax_lower_bound
 from lqgap.theory.certificates.bracket import upper_limit
@@ -97,61 +95,28 @@ class Workspace:
         first, last = len(self.members), len(values) - len(self.plants.real.names)
         return values[:first].tolist(), values[first:last].tolist(), values[last:].tolist()
 
+    def describe(self, index: int) -> str:
+        """The judged plant of this number, for people."""
+        box, real = self.plants.box, self.plants.real
+        for group in (self.members, box.members if box else None):
+            if group is not None and index < len(group):
+                return group.describe(index)
+            index -= 0 if group is None else len(group)
+        values = ", ".join(f"{name} = {value:.6g}" for name, value in real.parameters[index].items())
+        return f"{real.names[index]} ({values})" if values else real.names[index]
+
     def policy_path(self, name: str, key: str) -> Path:
         """Where the policy of a method lies; another study has another key."""
         return Path("policies") / f"{name}-{key[:8]}.safetensors"
 
 
-def audit(plants: Plants) -> AuditedClass:
-    """Which assumptions hold, and which members are left: those that have an optimum."""
-    members = plants.members
-    found = check_assumptions(members)
-    has_optimum = np.asarray(found.measures.has_optimum)
-    kept = np.flatnonzero(has_optimum).tolist()
-    if not kept:
-        raise NotConvergedError(f"no member of the class has an optimum: {found.checks[0].remedy}")
-    actions = []
-    if removed := len(members) - len(kept):
-        first = members.describe(int(np.argmin(has_optimum)))
-        actions.append(f"removed {removed} of {len(members)} members without an optimum, such as {first}")
-    unstable = int(np.sum(np.asarray(found.measures.spectral_radius)[kept] >= 1))
-    if unstable:
-        actions.append(f"kept {unstable} members that are open-loop unstable: no bound of the theory holds")
-    contraction = found.contraction
-    if contraction is not None and contraction.holds and not found.holds_as_printed:
-        actions.append(
-            f"bounds use a common weighted norm of condition {contraction.condition:.3g}, in which all "
-            f"closed loops contract by {contraction.gamma:.4g}"
-        )
-    conditions = [
-        Condition(
-            assumption=check.assumption,
-            statement=check.statement,
-            as_printed=bool(check.as_printed),
-            repaired=bool(check.repaired),
-            value=float(check.value),
-            margin=float(check.margin),
-            set_by=members.describe(check.member),
-            remedy=check.remedy,
-        )
-        for check in found.checks
-    ]
-    constants = {name: float(value) for name, value in found.constants.items()}
-    report = Audit(
-        num_members=len(members),
-        num_kept=len(kept),
-        actions=actions,
-        conditions=conditions,
-        constants=constants,
-    )
-    return AuditedClass(kept=kept, audit=report)
-
-
 def optimum(workspace: Workspace) -> JudgedPlants:
     """What a controller that knows its plant costs, for every plant that methods are evaluated on."""
     plants = workspace.plants
-    value = np.asarray(references_of(workspace.judged, horizon=workspace.study.horizon).value)
-    _, of_map, of_real = workspace.split(value)
+    judged = workspace.judged
+    zero = Zero(num_inputs=judged.num_inputs, num_outputs=judged.num_outputs)
+    idle = _gaps(workspace, zero, workspace.study.evaluation.rollouts)
+    _, of_map, of_real = workspace.split(idle.value)
     real = [
         Plant(name=name, parameters=dict(parameters), is_member=is_member, optimal_cost=cost)
         for name, parameters, is_member, cost in zip(
@@ -166,6 +131,7 @@ def optimum(workspace: Workspace) -> JudgedPlants:
         parameters=[_parameter(p) for p in parameters],
         real=real,
         heat_map=None if plants.box is None else _heat_map(plants.box, of_map),
+        idle=idle.mean.tolist(),
         warnings=warnings,
     )
 
@@ -201,25 +167,36 @@ def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
     return TrainedPolicy(file=path.as_posix(), checksum=checksum(workspace.folder / path), history=history)
 
 
-def judge(workspace: Workspace, name: str, policy: AbstractPolicy | None, *, num_rollouts: int) -> Judged:
-    """The gaps of a method on every plant; None knows the plant and has none."""
+def judge(
+    workspace: Workspace,
+    name: str,
+    policy: AbstractPolicy | None,
+    *,
+    num_rollouts: int,
+    idle: Sequence[float],
+) -> Judged:
+    """The gaps of a method on every plant; None knows the plant and has none.
+
+    Args:
+        idle: those of zero input.
+    """
     mean = stderr = np.zeros(len(workspace.judged.A))
+    unfit = None
     if policy is not None:
-        study = workspace.study
-        key = key_for(study.seed, NOISE)
-        estimate = gap(policy, workspace.judged, horizon=study.horizon, key=key, num_rollouts=num_rollouts)
-        mean, stderr = estimate.mean, estimate.stderr
+        found = _gaps(workspace, policy, num_rollouts)
+        mean, stderr = found.mean, found.stderr
+        unfit = find_trouble(mean, stderr, found.value, np.asarray(idle), workspace.describe)
     of_class, of_map, of_real = (
         [Estimate(mean=m, stderr=s) for m, s in zip(*parts, strict=True)]
         for parts in zip(workspace.split(mean), workspace.split(stderr), strict=True)
     )
-    box, found = workspace.plants.box, [*of_class, *of_map]
-    worst = _argmax(found)
+    box, searched = workspace.plants.box, [*of_class, *of_map]
+    worst = _argmax(searched)
     gaps = MethodGaps(
         method=name,
         grid_worst=of_class[_argmax(of_class)],
         grid_mean=_mean(of_class),
-        box_worst=None if box is None else found[worst],
+        box_worst=None if box is None else searched[worst],
         box_worst_at=None if box is None else _parameters_at(workspace, box, worst),
         real=of_real,
         real_worst=of_real[_argmax(of_real)],
@@ -230,6 +207,7 @@ def judge(workspace: Workspace, name: str, policy: AbstractPolicy | None, *, num
         gaps=gaps,
         heat_map=None if box is None else GapMap(method=name, gap=_table(box, [e.mean for e in of_map])),
         upper=float(upper_limit(np.asarray(mean[:size]), np.asarray(stderr[:size]), delta=DELTA)),
+        unfit=unfit,
     )
 
 
@@ -312,6 +290,13 @@ def theory_bounds(workspace: Workspace) -> Theory:
     ]
     vacuous = {name: bool(bound.vacuous) for name, bound in columns.items()}
     return Theory(sheet=BoundsSheet(title=sheet.title, horizon=horizon, rows=rows, vacuous=vacuous))
+
+
+def _gaps(workspace: Workspace, policy: AbstractPolicy, num_rollouts: int) -> GapEstimate:
+    """On every plant that methods are evaluated on, and on the noise that is the same for all."""
+    study = workspace.study
+    key = key_for(study.seed, NOISE)
+    return gap(policy, workspace.judged, horizon=study.horizon, key=key, num_rollouts=num_rollouts)
 
 
 def _middle(family: Family) -> str:

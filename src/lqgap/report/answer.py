@@ -9,6 +9,8 @@ from lqgap.experiments.record import Bracket, MethodGaps, Record
 from lqgap.report.numbers import show, show_estimate, show_percent
 from lqgap.report.runs import describe_plant
 
+REMEDY = "Give the class more members there ([grid]), narrow the ranges, or try another method."
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -26,29 +28,62 @@ class Answer:
     lead: str
     method: str
     rest: str
-    facts: tuple[Fact, ...]
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The whole sentence."""
+        return self.lead + self.method + self.rest
 
 
 def answer(record: Record) -> Answer:
     """The answer as far as the record has it."""
-    gaps = _recommended_gaps(record)
-    if record.recommended is None or record.gaps is None or gaps is None:
-        return Answer("No controller is recommended: the gaps are not measured yet.", "", "", _best(record))
+    gaps = _gaps_of(record, record.recommended)
+    if record.gaps is None:
+        return Answer("No controller is recommended: the gaps are not measured yet.", "", "")
+    if record.recommended is None or gaps is None:
+        return Answer(_trouble(record), "", "")
     worst, where = gaps.real_worst, "On the worst real plant"
     if gaps.box_worst is not None and gaps.box_worst.mean > worst.mean:
         worst, where = gaps.box_worst, "In the worst case found"
     horizon = record.gaps.horizon
     rest = (
         f". {where}, it costs {show_estimate(worst)} more over {horizon} steps than a controller that knows "
-        f"the plant exactly{_limit(record.bracket, horizon)}."
+        f"the plant exactly{_limit(record.bracket, horizon)}.{_others(record)}"
     )
     facts = (*_measured(record, gaps), *_best(record))
     return Answer("Use ", record.method(record.recommended).label, rest, facts)
 
 
-def _recommended_gaps(record: Record) -> MethodGaps | None:
+def _gaps_of(record: Record, method: str | None) -> MethodGaps | None:
     methods = record.gaps.methods if record.gaps else []
-    return next((gaps for gaps in methods if gaps.method == record.recommended), None)
+    return next((gaps for gaps in methods if gaps.method == method), None)
+
+
+def _trouble(record: Record) -> str:
+    """What speaks against every method, and what to do."""
+    against = [f"{method.label}: {method.unfit}" for method in record.methods if method.unfit]
+    held = f" {record.method(record.better).label} holds, but has no policy file." if record.better else ""
+    if not against:
+        return f"No controller is recommended: there is none to choose from.{held}"
+    return f"No controller holds on all plants that were tried. {'; '.join(against)}.{held} {REMEDY}"
+
+
+def _others(record: Record) -> str:
+    """Methods that are as good, and one that is better."""
+    text = ""
+    if record.equals:
+        names = [record.method(name).label for name in record.equals]
+        verb = "is" if len(names) == 1 else "are"
+        text += f" {_listed(names)} {verb} equal to it within what was measured; it is the simplest of them."
+    if record.better is not None and (gaps := _gaps_of(record, record.better)) is not None:
+        found = show_estimate(gaps.box_worst or gaps.grid_worst)
+        text += f" {record.method(record.better).label} did better ({found}), but has no policy file."
+    return text
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _limit(bracket: Bracket | None, horizon: int) -> str:
@@ -79,8 +114,9 @@ def _best(record: Record) -> tuple[Fact, ...]:
     bracket = record.bracket
     if bracket is None:
         return ()
-    label = record.method(bracket.method).label
-    remark = f"{label} is at most {show(bracket.factor, digits=2)} times the best possible"
+    own = f"{record.method(bracket.method).label}: {show_estimate(bracket.worst)} over the same simulators"
+    remark = f"{own}, at most {show(bracket.factor, digits=2)} times the best possible"
     if not bracket.factor < float("inf"):
-        remark = f"the lower bound says nothing about {label} here"
-    return (Fact("Best possible worst gap", f"{show(bracket.lower)} … {show(bracket.upper)}", remark),)
+        remark = f"{own}; the lower bound says nothing here"
+    label = f"Best possible worst gap over the {bracket.num_members} simulators"
+    return (Fact(label, f"{show(bracket.lower)} … {show(bracket.upper)}", remark),)

@@ -144,14 +144,17 @@ def bracket_bar(record: Record) -> Figure | None:
     )
     panel = Panel(
         "",
-        Axis(f"Worst gap over {bracket.horizon} steps", starts_at_zero=True),
+        Axis(
+            f"Worst gap over the {bracket.num_members} simulators, {bracket.horizon} steps",
+            starts_at_zero=True,
+        ),
         Axis("", ticks=((0.0, ""),)),
         marks,
         height=130,
     )
     caption = (
-        f"The smallest worst gap that any controller could have lies in the coloured part: not below {low}, "
-        f"and not above what {label} achieves."
+        f"The smallest worst gap over these simulators that any controller could have lies in the coloured "
+        f"part: not below {low}, and not above what {label} achieves on them."
     )
     legend = (
         Key("out of reach of every controller", Style("neutral", "square")),

@@ -6,6 +6,7 @@ texts of the record are escaped by Jinja in HTML and by `interactive.plain` in f
 
 import base64
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +16,7 @@ from typing import Any
 import jinja2
 
 from lqgap.errors import LqgapError
-from lqgap.experiments.record import Record
+from lqgap.experiments.record import BoundsSheet, Record
 from lqgap.files import write_if_changed
 from lqgap.report import numbers
 from lqgap.report.answer import answer
@@ -158,6 +159,13 @@ def describe_panel(figure: Figure, panel: Panel) -> str:
     return ". ".join(part for part in parts if part)
 
 
+def says_nothing(bounds: BoundsSheet) -> bool:
+    """Whether the theory bounds neither regret nor gap in any of its forms."""
+    rows = [row for row in bounds.rows if row.name in ("regret", "gap")]
+    values = [value for row in rows for value in (row.printed, row.corrected, row.actual)]
+    return bool(rows) and not any(value is not None and value < math.inf for value in values)
+
+
 @cache
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
@@ -176,7 +184,9 @@ def _template() -> jinja2.Template:
         "name_of": name_of,
     }
     environment.filters.update(functions)
-    environment.globals.update(panel_id=panel_id, series_of=series_of, describe_panel=describe_panel)
+    environment.globals.update(
+        panel_id=panel_id, series_of=series_of, describe_panel=describe_panel, says_nothing=says_nothing
+    )
     return environment.get_template("template.html")
 
 

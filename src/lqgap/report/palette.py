@@ -68,6 +68,7 @@ DARK = {
     "method-8": "#9cc126",
     **shades("#1b2340", "#28468f", "#3b7fd9", "#8ebcf5", "#f0f6ff"),
 }
+_METHODS = ("robust", "nominal", "bank", "linear", "randomized", "identify", "vtr")  # in order of colours
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "pentagon")
 
 
@@ -89,11 +90,12 @@ def shade(share: float) -> str:
 
 
 def styles_of_methods(record: Record) -> dict[str, Style]:
-    """The recommended method has the first colour; what no controller can know is grey."""
-    order = sorted(record.methods, key=lambda method: method.name != record.recommended)
-    seekers = [method.name for method in order if method.kind != "reference"]
+    """A method looks the same on every page; what no controller can know is grey."""
+    seekers = [method.name for method in record.methods if method.kind != "reference"]
+    order = dict.fromkeys((*_METHODS, *seekers))
     styles = {
         name: Style(f"method-{index % NUM_COLOURS + 1}", _SYMBOLS[index % len(_SYMBOLS)])
-        for index, name in enumerate(seekers)
+        for index, name in enumerate(order)
+        if name in seekers
     }
     return {method.name: styles.get(method.name, Style("neutral", "x")) for method in record.methods}
