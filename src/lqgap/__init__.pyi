@@ -23,6 +23,7 @@ from .errors import StorageError as StorageError
 from .evaluation import exact_average_cost as exact_average_cost
 from .evaluation import exact_cost as exact_cost
 from .evaluation import exact_gap as exact_gap
+from .evaluation import find_worst as find_worst
 from .evaluation import gap as gap
 from .evaluation import regret as regret
 from .evaluation import rollout as rollout

@@ -5,6 +5,7 @@ import jax
 import numpy as np
 
 import lqgap as lg
+from lqgap.evaluation import WorstFound
 from lqgap.policies import Zero
 from lqgap.training import TrainingResult
 
@@ -23,6 +24,7 @@ def test_a_receipt_adds_up_and_is_plain_json():
         members=members(),
         weights=np.asarray([0.25, 0.75]),
         gaps=gaps,
+        found=WorstFound(members(), gaps),
         history=(),
         num_skipped=0,
         is_converged=True,
@@ -33,4 +35,5 @@ def test_a_receipt_adds_up_and_is_plain_json():
     np.testing.assert_allclose(
         receipt["optimality"], gaps.mean[1] - (0.25 * gaps.mean[0] + 0.75 * gaps.mean[1])
     )
+    assert receipt["worst_in_ranges"] == receipt["worst_gap"]
     assert "member = 1" in receipt["worst_member"]

@@ -91,6 +91,31 @@ def test_the_class_of_a_family_grows_by_the_members_that_are_worse():
     assert elsewhere.worst < 1.15 * result.worst_gap + 4 * elsewhere.worst_stderr
 
 
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        {"gain": (0.5, 2.0)},
+        {"pole": [0.5, 0.9], "gain": (0.5, 2.0)},
+        {"pole": [0.5, 0.9], "gain": [0.5, 2.0]},
+    ],
+    ids=["one parameter", "a choice", "choices alone"],
+)
+@pytest.mark.parametrize("is_traceable", [True, False])
+def test_the_last_round_is_searched_too(ranges, is_traceable):
+    def build_plainly(pole=0.7, gain=1.0):
+        return build(float(pole), float(gain))
+
+    family = lg.simulators.ParameterBox(
+        (lambda pole=0.7, gain=1.0: build(pole, gain)) if is_traceable else build_plainly, ranges
+    )
+    options = TrainingOptions(steps=1, receipt_rollouts=64, rounds=1)
+    start = StationaryLQG(build(0.7, 2.0))
+    result = train_robust(start, family, horizon=8, key=jax.random.key(0), options=options)
+    everywhere = lg.gap(result.policy, family.grid(9), horizon=8, key=jax.random.key(1), num_rollouts=256)
+    np.testing.assert_allclose(result.found.worst, everywhere.worst, rtol=0.3)
+    assert result.worst_in_ranges >= result.worst_gap
+
+
 @pytest.mark.slow
 def test_a_density_weighs_the_members_drawn_from_a_family():
     family = lg.simulators.ParameterBox(build, {"pole": (0.5, 0.95), "gain": (0.5, 2.0)})

@@ -6,16 +6,19 @@ from lqgap.evaluation.history import MemoryPlan, plan_memory
 from lqgap.evaluation.horizons import gap_by_horizon
 from lqgap.evaluation.regret import RegretEstimate, regret
 from lqgap.evaluation.rollout import Trajectory, rollout
+from lqgap.evaluation.worst import WorstFound, find_worst
 
 __all__ = [
     "GapEstimate",
     "MemoryPlan",
     "RegretEstimate",
     "Trajectory",
+    "WorstFound",
     "closed_loop_radius",
     "exact_average_cost",
     "exact_cost",
     "exact_gap",
+    "find_worst",
     "gap",
     "gap_by_horizon",
     "plan_memory",

@@ -3,7 +3,6 @@
 from lqgap.training.options import TrainingOptions
 from lqgap.training.result import TrainingResult
 from lqgap.training.robust import train_randomized, train_robust
-from lqgap.training.search import find_worst
 from lqgap.training.stabilizer import find_stabilizer
 from lqgap.training.task import Monitor
 from lqgap.training.width import WidthCurve, gap_versus_width
@@ -14,7 +13,6 @@ __all__ = [
     "TrainingResult",
     "WidthCurve",
     "find_stabilizer",
-    "find_worst",
     "gap_versus_width",
     "train_randomized",
     "train_robust",

@@ -6,7 +6,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
-from lqgap.evaluation import GapEstimate
+from lqgap.evaluation import GapEstimate, WorstFound
 from lqgap.policies import AbstractPolicy
 from lqgap.simulators import Finite
 
@@ -18,6 +18,7 @@ class TrainingResult(eqx.Module):
     members: Finite  # of the class it was trained on, with those that the search added
     weights: Float[np.ndarray, " member"]  # the adversary's mixture, or the given distribution
     gaps: GapEstimate
+    found: WorstFound  # by the last search over a family; else the members themselves
     history: tuple[dict[str, float], ...] = eqx.field(static=True)
     num_skipped: int = eqx.field(static=True)  # updates that were not finite and were undone
     is_converged: bool = eqx.field(static=True)  # stopped by itself, before the steps were used up
@@ -26,6 +27,11 @@ class TrainingResult(eqx.Module):
     def worst_gap(self) -> float:
         """The largest gap over the members, on fresh noise."""
         return self.gaps.worst
+
+    @property
+    def worst_in_ranges(self) -> float:
+        """The largest gap over the members and what a search over the ranges found, on fresh noise."""
+        return max(self.worst_gap, self.found.worst)
 
     @property
     def worst_interval(self) -> tuple[float, float]:
@@ -52,6 +58,7 @@ class TrainingResult(eqx.Module):
         return {
             "worst_gap": self.worst_gap,
             "worst_interval": [low, high],
+            "worst_in_ranges": self.worst_in_ranges,
             "worst_member": self.describe_worst(),
             "mean_gap": self.mean_gap,
             "average_gap": self.gaps.average,

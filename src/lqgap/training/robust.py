@@ -1,8 +1,9 @@
 """The two oracles: the policy with the smallest worst gap, and the one with the smallest mean gap.
 
 `train_robust` plays the policy against weights on the members of a class. For a continuous family the class
-grows: after each round a search over the parameters looks for a member that is worse than all of the class;
-it joins, until none is found (a double oracle). `train_randomized` holds the weights.
+grows: after each round a search over the parameters looks for members that are worse than all of the class;
+they join, until none is found (a double oracle). A search ends the last round too: what it found is part of
+the result. `train_randomized` holds the weights.
 """
 
 from typing import Any
@@ -14,6 +15,7 @@ from jaxtyping import PRNGKeyArray
 from lqgap.arguments import IntLike, read_array
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import require_fit
+from lqgap.evaluation.worst import WorstFound
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import LimitsLike
 from lqgap.simulators import Finite
@@ -21,10 +23,10 @@ from lqgap.simulators.family import AbstractFamily
 from lqgap.simulators.finite import Members
 from lqgap.training.options import TrainingOptions
 from lqgap.training.result import TrainingResult
-from lqgap.training.search import find_worst
 from lqgap.training.task import Monitor, Outcome, TrainingTask
 
 FEW_MEMBERS = 32  # from which the class of a continuous family grows, or which stand for it in randomisation
+MOST_JOINING = 6  # of the members found in a search
 
 
 def train_robust(
@@ -50,17 +52,17 @@ def train_robust(
         require_fit(policy, members.systems)
         return task.result(task.train(members, _uniform(members), is_robust=True))
     active = _first_members(members)
-    outcome = task.train(active, _uniform(active), is_robust=True)
-    for search in range(1, task.options.rounds):
-        worse = _worse_members(task, members, outcome, search)
-        if worse is None:
-            break
-        task.policy, active = outcome.policy, worse
-        weights = np.concatenate(
-            [outcome.weights, np.full(len(worse) - len(outcome.weights), outcome.weights.max())]
-        )
-        outcome = task.train(active, weights / weights.sum(), is_robust=True)
-    return task.result(outcome)
+    weights = _uniform(active)
+    while True:
+        outcome = task.train(active, weights, is_robust=True)
+        found = task.search(outcome.policy, members)
+        joining = _worse_members(task, outcome, found)
+        if not joining or task.num_searches == task.options.rounds:
+            return task.result(outcome, found)
+        task.policy = outcome.policy
+        active = members.members(np.concatenate([np.asarray(active.parameters), joining]))
+        weights = np.concatenate([outcome.weights, np.full(len(joining), outcome.weights.max())])
+        weights = weights / weights.sum()
 
 
 def train_randomized(
@@ -94,22 +96,18 @@ def train_randomized(
     return task.result(task.train(members, _read_weights(weights, members), is_robust=False))
 
 
-def _worse_members(
-    task: TrainingTask, family: AbstractFamily, outcome: Outcome, search: int
-) -> Finite | None:
-    """The class with the members that the search found to be worse than all of it; None if there are none."""
-    key = jax.random.fold_in(task.key, 2**30 + search)
-    theta, found = find_worst(outcome.policy, family, key, horizon=task.horizon, limits=task.limits)
+def _worse_members(task: TrainingTask, outcome: Outcome, found: WorstFound) -> list[np.ndarray]:
+    """Parameters of the members found to be worse than all of the class, and apart from it."""
     worst = task.judge(outcome.policy, outcome.members).worst
-    is_worse = found.mean - 2 * found.stderr > worst * (1 + task.options.tolerance)
-    known = np.asarray(outcome.members.parameters)
+    is_worse = found.gaps.mean - 2 * found.gaps.stderr > worst * (1 + task.options.tolerance)
+    known, theta = (np.asarray(members.parameters) for members in (outcome.members, found.members))
     width = np.maximum(np.ptp(np.concatenate([known, theta]), axis=0), 1e-30)
     joining: list[np.ndarray] = []
     for row in theta[is_worse]:
         others = np.concatenate([known, *[other[None] for other in joining]])
-        if np.min(np.linalg.norm((others - row) / width, axis=1)) > 0.02:
+        if len(joining) < MOST_JOINING and np.min(np.linalg.norm((others - row) / width, axis=1)) > 0.02:
             joining.append(row)
-    return family.members(np.concatenate([known, np.asarray(joining)])) if joining else None
+    return joining
 
 
 def _first_members(family: AbstractFamily) -> Finite:

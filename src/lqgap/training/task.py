@@ -15,10 +15,12 @@ from lqgap.arguments import read_key
 from lqgap.errors import LqgapWarning
 from lqgap.evaluation import GapEstimate, gap
 from lqgap.evaluation.arguments import cast, read_horizon, read_precision
+from lqgap.evaluation.worst import WorstFound, find_worst
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, read_limits
 from lqgap.progress import track
 from lqgap.simulators import Finite
+from lqgap.simulators.family import AbstractFamily
 from lqgap.training.checkpoint import Checkpoint, fingerprint
 from lqgap.training.engine import TrainingState, make_trainer
 from lqgap.training.objective import AbstractObjective, is_exact, make_objective
@@ -63,7 +65,7 @@ class TrainingTask:
         self.limits: Limits = read_limits(limits, num_inputs=policy.num_inputs)
         self.monitor: Monitor = monitor or Monitor()
         self.history: list[dict[str, float]] = []
-        self.num_stages = self.num_skipped = 0
+        self.num_stages = self.num_searches = self.num_skipped = 0
 
     def train(self, members: Finite, weights: np.ndarray, *, is_robust: bool) -> Outcome:
         """One round, from the policy as it is now: first by pathwise derivatives, then polished."""
@@ -156,25 +158,32 @@ class TrainingTask:
         )
         return Checkpoint(pathlib.Path(self.monitor.folder) / f"{self.num_stages}.safetensors", owner)
 
+    def search(self, policy: AbstractPolicy, family: AbstractFamily) -> WorstFound:
+        """The worst members of a family."""
+        self.num_searches += 1
+        key = jax.random.fold_in(self.key, 2**30 + self.num_searches)
+        return find_worst(policy, family, key=key, horizon=self.horizon, limits=self._bounds)
+
     def judge(self, policy: AbstractPolicy, members: Finite) -> GapEstimate:
         """Gaps on noise that training never saw."""
-        limits = (np.asarray(self.limits.low), np.asarray(self.limits.high))
         return gap(
             policy,
             members,
             horizon=self.horizon,
             key=jax.random.fold_in(self.key, 2**31 - 1),
             num_rollouts=self.options.receipt_rollouts,
-            limits=limits,
+            limits=self._bounds,
         )
 
-    def result(self, outcome: Outcome) -> TrainingResult:
+    def result(self, outcome: Outcome, found: WorstFound | None = None) -> TrainingResult:
         """The policy, with gaps on noise that training never saw."""
+        gaps = self.judge(outcome.policy, outcome.members)
         result = TrainingResult(
             policy=outcome.policy,
             members=outcome.members,
             weights=outcome.weights,
-            gaps=self.judge(outcome.policy, outcome.members),
+            gaps=gaps,
+            found=found or WorstFound(outcome.members, gaps),
             history=tuple(self.history),
             num_skipped=self.num_skipped,
             is_converged=outcome.is_converged,
@@ -189,3 +198,7 @@ class TrainingTask:
                 stacklevel=3,
             )
         return result
+
+    @property
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.asarray(self.limits.low), np.asarray(self.limits.high)

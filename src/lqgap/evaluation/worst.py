@@ -1,0 +1,237 @@
+"""The worst members of a family: where in the ranges of its parameters a policy loses most.
+
+Starts are the corners of the ranges and random members; from the worst of them that lie apart, climbers set
+out. A climb tries several strides along the gap's derivative, which passes through the rollout, the filter
+and the optimum of the member, and a few other directions; where `build` cannot be traced, these alone. A
+climber moves only to where the gap is larger, and takes shorter strides where it is not.
+
+All candidates meet the same noise and are evaluated by one program, in batches of one size; what is found, on
+fresh noise.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from lqgap.arguments import IntLike, read_count, read_key
+from lqgap.errors import InvalidArgumentError
+from lqgap.evaluation.arguments import read_horizon
+from lqgap.evaluation.gap import GapEstimate, gap
+from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS, draw_normals, rollout_keys
+from lqgap.evaluation.reference import excess, reference_of
+from lqgap.policies import AbstractPolicy
+from lqgap.policies.limits import Limits, LimitsLike, read_limits
+from lqgap.simulators import Finite
+from lqgap.simulators.building import Branch
+from lqgap.simulators.family import AbstractFamily
+
+BATCH = 32  # candidates that are evaluated at once
+NUM_STARTS = 2 * BATCH
+NUM_CLIMBERS, NUM_TRIALS = 4, 8  # of each climber in a climb: together one batch
+NUM_CLIMBS = 8
+STRIDE = 0.25  # of the first climb, in units of the parameters' ranges
+APART = 0.2  # climbers start at least so far from each other, in these units
+FRESH = 4  # times as many rollouts on fresh noise
+
+Rows = Float[np.ndarray, "member parameter"]
+
+
+class WorstFound(eqx.Module):
+    """Members with large gaps, the worst first, and their gaps on noise that the search never saw."""
+
+    members: Finite
+    gaps: GapEstimate
+
+    @property
+    def worst(self) -> float:
+        """The largest gap."""
+        return self.gaps.worst
+
+    def describe_worst(self) -> str:
+        """The parameters of the member with the largest gap."""
+        return self.members.describe(self.gaps.argworst)
+
+
+def find_worst(
+    policy: AbstractPolicy,
+    family: AbstractFamily,
+    *,
+    key: PRNGKeyArray,
+    horizon: IntLike,
+    limits: LimitsLike = None,
+    num_rollouts: IntLike = 64,
+) -> WorstFound:
+    """Search the ranges of a family for the members on which a policy loses most.
+
+    Args:
+        limits: (low, high) of the inputs.
+        num_rollouts: of every candidate; of those that are reported, four times as many.
+    """
+    if not isinstance(family, AbstractFamily):
+        raise InvalidArgumentError(
+            f"family is a {type(family).__name__}, expected a family with parameters, as a ParameterBox: the "
+            f"worst of a finite class is lqgap.gap(...).argworst"
+        )
+    horizon = read_horizon(policy, horizon)
+    num_rollouts = read_count("num_rollouts", num_rollouts, least=2, most=MAX_ROLLOUTS // FRESH)
+    key_start, key_noise, key_fresh = jax.random.split(read_key(key), 3)
+    search = _Search(policy, family, key_noise, horizon, limits, num_rollouts)
+    theta = search.starts(key_start)
+    gaps = search.gaps(theta)
+    climbers = search.spread(theta, gaps)
+    climbed = search.climb(theta[climbers], gaps[climbers], np.random.default_rng(_seed(key_start)))
+    others = np.setdiff1d(np.argsort(-gaps)[:BATCH], climbers)
+    candidates = np.concatenate([climbed, theta[others]])[:BATCH]
+    judged = search.judge(candidates, key_fresh, FRESH * num_rollouts)
+    worst_first = np.argsort(-judged.mean[: len(candidates)])
+    of_members = lambda g: (g.mean, g.stderr, g.per_step, g.value)  # noqa: E731
+    return WorstFound(
+        members=family.members(candidates[worst_first]),
+        gaps=eqx.tree_at(of_members, judged, replace_fn=lambda rows: rows[worst_first]),
+    )
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What all steps of one search have in common."""
+
+    policy: AbstractPolicy
+    family: AbstractFamily
+    key_noise: Array
+    horizon: int
+    limits: LimitsLike
+    num_rollouts: int
+
+    def starts(self, key: Array) -> Rows:
+        """Corners of the ranges, with all choices, and random members."""
+        ends = [parameter.points(2) for parameter in self.family.parameters]
+        corners = np.array(list(itertools.islice(itertools.product(*ends), 2**16)))
+        some = np.random.default_rng(_seed(key)).permutation(len(corners))[:BATCH]
+        corners = corners[some][self.family.is_inside(corners[some])]
+        return np.concatenate([corners, self.family.sample_parameters(key, NUM_STARTS)])[:NUM_STARTS]
+
+    def gaps(self, theta: Rows) -> np.ndarray:
+        """The gaps of many members on the noise of the search."""
+        batches = (theta[first : first + BATCH] for first in range(0, len(theta), BATCH))
+        parts = [self.judge(batch, self.key_noise, self.num_rollouts).mean[: len(batch)] for batch in batches]
+        return np.concatenate(parts)
+
+    def judge(self, theta: Rows, key: Array, num_rollouts: int) -> GapEstimate:
+        """The gaps of at most one batch of members, the last of which fills it up."""
+        members = self.family.members(theta[np.minimum(np.arange(BATCH), len(theta) - 1)])
+        return gap(
+            self.policy,
+            members,
+            horizon=self.horizon,
+            key=key,
+            num_rollouts=num_rollouts,
+            limits=self.limits,
+        )
+
+    def spread(self, theta: Rows, gaps: np.ndarray) -> list[int]:
+        """The numbers of the worst rows that lie apart from each other."""
+        low, width = self._extent()
+        unit = (theta - low) / width
+        chosen: list[int] = []
+        for row in np.argsort(-gaps):
+            if len(chosen) < NUM_CLIMBERS and np.all(
+                np.linalg.norm(unit[chosen] - unit[row], axis=1) > APART
+            ):
+                chosen.append(int(row))
+        return chosen
+
+    def climb(self, theta: Rows, gaps: np.ndarray, random: np.random.Generator) -> Rows:
+        """The rows after all climbs."""
+        low, width = self._extent()
+        stride = np.full(len(theta), STRIDE)
+        rows = np.arange(len(theta))
+        for _ in range(NUM_CLIMBS):
+            trials = theta[:, None] + stride[:, None, None] * self._directions(theta, random) * width
+            trials = np.clip(trials, low, low + width)
+            inside = self.family.is_inside(trials.reshape(-1, len(low))).reshape(trials.shape[:2])
+            trials = np.where(inside[:, :, None], trials, theta[:, None])
+            reached = self.gaps(trials.reshape(-1, len(low))).reshape(trials.shape[:2])
+            best = np.argmax(reached, axis=1)
+            is_better = reached[rows, best] > gaps
+            theta = np.where(is_better[:, None], trials[rows, best], theta)
+            gaps = np.maximum(reached[rows, best], gaps)
+            stride = np.where(is_better, stride, stride / 2)
+        return theta
+
+    def _directions(
+        self, theta: Rows, random: np.random.Generator
+    ) -> Float[np.ndarray, "member trial parameter"]:
+        """For each row: a few strides along the derivative, both ways along some axes, and random ones."""
+        directions = np.zeros((len(theta), NUM_TRIALS, theta.shape[1]))
+        for branch in self.family.branches:
+            rows, columns = branch.rows_of(theta), branch.columns
+            if not len(rows) or not columns:
+                continue
+            slopes = self._slopes(branch, theta[rows])
+            for row, slope in zip(rows, slopes, strict=True):
+                directions[row][:, columns] = _fan(slope, random)
+        return directions
+
+    def _slopes(self, branch: Branch, theta: Rows) -> Float[np.ndarray, "member continuous"]:
+        """The directions of the gap's derivative, in units of the ranges; zero where there is none."""
+        low, high = branch.ends
+        if not branch.is_traceable:
+            return np.zeros((len(theta), len(low)))
+        values = theta[np.minimum(np.arange(NUM_CLIMBERS), len(theta) - 1)][:, branch.columns]
+        limits = read_limits(self.limits, num_inputs=self.policy.num_inputs)
+        slopes = _slopes(
+            self.policy, branch, jnp.asarray(values), self.key_noise, limits, self.horizon, self.num_rollouts
+        )
+        slopes = np.asarray(slopes)[: len(theta)] * (high - low)
+        sizes = np.linalg.norm(slopes, axis=1, keepdims=True)
+        is_usable = np.isfinite(sizes) & (sizes > 0)
+        return np.where(is_usable, slopes, 0) / np.where(is_usable, sizes, 1)
+
+    def _extent(self) -> tuple[np.ndarray, np.ndarray]:
+        parameters = self.family.parameters
+        low, high = (np.array([getattr(p, end) for p in parameters]) for end in ("low", "high"))
+        return low, np.where(high > low, high - low, 1.0)
+
+
+def _fan(
+    slope: Float[np.ndarray, " continuous"], random: np.random.Generator
+) -> Float[np.ndarray, "trial continuous"]:
+    """Directions of one climb, the first along the slope if there is one."""
+    along = [slope, slope / 2, slope / 4] if np.any(slope) else []
+    axes = np.eye(len(slope))[random.permutation(len(slope))]
+    ways = np.stack([axes, -axes], axis=1).reshape(-1, len(slope))[: NUM_TRIALS - len(along) - 1]
+    others = random.normal(size=(NUM_TRIALS - len(along) - len(ways), len(slope)))
+    others /= np.linalg.norm(others, axis=1, keepdims=True)
+    return np.concatenate([*(s[None] for s in along), ways, others])
+
+
+def _seed(key: Array) -> np.ndarray:
+    return np.asarray(jax.random.key_data(key))
+
+
+@eqx.filter_jit
+def _slopes(
+    policy: AbstractPolicy,
+    branch: Branch,
+    values: Float[Array, "member continuous"],
+    key: Array,
+    limits: Limits,
+    horizon: int,
+    num_rollouts: int,
+) -> Float[Array, "member continuous"]:
+    """The derivative of the gap by the continuous parameters, at each row of them."""
+
+    def gap_at(value: Array) -> Array:
+        reference = reference_of(branch.plant(value), horizon=horizon)
+        keys_noise, keys_policy = rollout_keys(key, jnp.arange(num_rollouts))
+        normals = draw_normals(keys_noise, num_steps=horizon + 1, like=reference)
+        run = jax.vmap(lambda normal, k: jnp.sum(excess(policy, reference, normal, k, limits).per_step))
+        return jnp.mean(run(normals, keys_policy))
+
+    # One member after the other: their loops must not run at the same time (docs/decisions/0005).
+    return jax.lax.map(jax.grad(gap_at), values)
