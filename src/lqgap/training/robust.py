@@ -36,6 +36,7 @@ def train_robust(
     options: TrainingOptions | None = None,
     limits: LimitsLike = None,
     monitor: Monitor | None = None,
+    ends: bool = True,
 ) -> TrainingResult:
     """Robust adversarial training: lower the largest gap over a class.
 
@@ -43,8 +44,9 @@ def train_robust(
         members: a finite class, or a family of simulators, whose worst members are searched for.
         horizon: the last step of the gap.
         limits: (low, high) of the inputs.
+        ends: whether the task ends at the horizon; if not, the state left then counts.
     """
-    task = TrainingTask(policy, horizon, key, options, limits, monitor)
+    task = TrainingTask(policy, horizon, key, options, limits, monitor, ends)
     if not isinstance(members, AbstractFamily):
         members = Finite.of(members)
         require_fit(policy, members.systems)
@@ -63,7 +65,7 @@ def train_robust(
     return task.result(outcome)
 
 
-def train_randomized(
+def train_randomized(  # noqa: PLR0913
     policy: AbstractPolicy,
     members: Members | AbstractFamily,
     *,
@@ -73,6 +75,7 @@ def train_randomized(
     options: TrainingOptions | None = None,
     limits: LimitsLike = None,
     monitor: Monitor | None = None,
+    ends: bool = True,
 ) -> TrainingResult:
     """Domain randomisation: lower the mean gap over a class.
 
@@ -80,8 +83,9 @@ def train_randomized(
         members: a finite class, or a family of simulators, of which members are drawn.
         weights: one for each member of a finite class, or a density over a family: a function of the
             parameters by name; uniform if left out.
+        ends: whether the task ends at the horizon; if not, the state left then counts.
     """
-    task = TrainingTask(policy, horizon, key, options, limits, monitor)
+    task = TrainingTask(policy, horizon, key, options, limits, monitor, ends)
     if isinstance(members, AbstractFamily):
         family, members = members, members.sample(jax.random.fold_in(task.key, 0), FEW_MEMBERS)
         if callable(weights):
@@ -99,7 +103,9 @@ def _worse_members(
 ) -> Finite | None:
     """The class with the members that the search found to be worse than all of it; None if there are none."""
     key = jax.random.fold_in(task.key, 2**30 + search)
-    theta, found = find_worst(outcome.policy, family, key, horizon=task.horizon, limits=task.limits)
+    theta, found = find_worst(
+        outcome.policy, family, key, horizon=task.horizon, limits=task.limits, ends=task.ends
+    )
     worst = task.judge(outcome.policy, outcome.members).worst
     is_worse = found.mean - 2 * found.stderr > worst * (1 + task.options.tolerance)
     known = np.asarray(outcome.members.parameters)

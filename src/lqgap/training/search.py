@@ -5,6 +5,8 @@ the optimum of the member, all of which depend on the parameters. Families whose
 are searched by their random members alone.
 """
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -36,47 +38,39 @@ def find_worst(
     horizon: int,
     limits: Limits,
     num_rollouts: int = 64,
+    ends: bool = True,
 ) -> tuple[Float[np.ndarray, "member parameter"], GapEstimate]:
     """Parameters of members with large gaps, the worst first, and their gaps on fresh noise."""
     key_start, key_noise, key_judge = jax.random.split(key, 3)
     starts = family.sample(key_start, NUM_STARTS)
     bounds = (np.asarray(limits.low), np.asarray(limits.high))
-    at_start = gap(
-        policy, starts, horizon=horizon, key=key_noise, num_rollouts=max(num_rollouts, 2), limits=bounds
-    )
+    measured: dict[str, Any] = dict(horizon=horizon, limits=bounds, ends=ends)
+    at_start = gap(policy, starts, key=key_noise, num_rollouts=max(num_rollouts, 2), **measured)
     order = np.argsort(-at_start.mean)[:NUM_CLIMBERS]
     theta = np.asarray(starts.parameters)[order]
     for branch in family.branches:
         rows = branch.rows_of(theta)
         if len(rows) and branch.columns and branch.is_traceable:
-            theta[rows] = _climb(policy, branch, theta[rows], key_noise, limits, horizon, num_rollouts)
+            slopes_fn = functools.partial(
+                _slopes, policy, branch, key_noise, limits, horizon, ends, num_rollouts
+            )
+            theta[rows] = _climb(branch, theta[rows], slopes_fn)
     theta = theta[family.is_inside(theta)]
     found = family.members(theta) if len(theta) else starts.subset(order)
-    judged = gap(policy, found, horizon=horizon, key=key_judge, num_rollouts=4 * num_rollouts, limits=bounds)
+    judged = gap(policy, found, key=key_judge, num_rollouts=4 * num_rollouts, **measured)
     worst_first = np.argsort(-judged.mean)
     of_members = lambda g: (g.mean, g.stderr, g.per_step, g.value)  # noqa: E731
     judged = eqx.tree_at(of_members, judged, replace_fn=lambda rows: rows[worst_first])
     return np.asarray(found.parameters)[worst_first], judged
 
 
-def _climb(
-    policy: AbstractPolicy,
-    branch: Branch,
-    theta: np.ndarray,
-    key: Array,
-    limits: Limits,
-    horizon: int,
-    num_rollouts: int,
-) -> np.ndarray:
+def _climb(branch: Branch, theta: np.ndarray, slopes_fn: Callable[[Array], Array]) -> np.ndarray:
     columns = branch.columns
     low, high = branch.ends
     width = np.where(high > low, high - low, 1.0)
     unit = (theta[:, columns] - low) / width
     for climb in range(NUM_CLIMBS):
-        _, slope = _slopes(
-            policy, branch, jnp.asarray(low + unit * width), key, limits, horizon, num_rollouts
-        )
-        slope = np.nan_to_num(np.asarray(slope) * width)
+        slope = np.nan_to_num(np.asarray(slopes_fn(jnp.asarray(low + unit * width))) * width)
         size = np.linalg.norm(slope, axis=1, keepdims=True)
         stride = STRIDE * 10 ** (-climb / (NUM_CLIMBS - 1))
         unit = np.clip(unit + stride * slope / np.maximum(size, 1e-30), 0, 1)
@@ -89,20 +83,21 @@ def _climb(
 def _slopes(
     policy: AbstractPolicy,
     branch: Branch,
-    values: Array,
     key: Array,
     limits: Limits,
     horizon: int,
+    ends: bool,
     num_rollouts: int,
-) -> tuple[Array, Array]:
+    values: Array,
+) -> Array:
     def gap_at(value: Array) -> Any:
         plant = branch.plant(value)
         if isinstance(policy, AbstractLinearPolicy):
-            objective = ExactObjective(batch_of_one(plant), horizon)
+            objective = ExactObjective(batch_of_one(plant), horizon, ends)
         else:
-            references = batch_of_one(reference_of(plant, horizon=horizon))
+            references = batch_of_one(reference_of(plant, horizon=horizon, ends=ends))
             objective = SampledObjective(references, limits, jnp.ones(()))
         return objective.gaps(policy, key, num_rollouts)[0]
 
     # One member after the other: their loops must not run at the same time (docs/decisions/0005).
-    return jax.lax.map(jax.value_and_grad(gap_at), values)
+    return jax.lax.map(jax.grad(gap_at), values)

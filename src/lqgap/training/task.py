@@ -55,8 +55,10 @@ class Outcome:
 class TrainingTask:
     """What all rounds of one training have in common."""
 
-    def __init__(self, policy: Any, horizon: Any, key: Any, options: Any, limits: Any, monitor: Any):
-        self.horizon = read_horizon(policy, horizon)
+    def __init__(
+        self, policy: Any, horizon: Any, key: Any, options: Any, limits: Any, monitor: Any, ends: bool
+    ):
+        self.horizon, self.ends = read_horizon(policy, horizon), ends
         self.policy: AbstractPolicy = policy
         self.key: Array = read_key(key)
         self.options: TrainingOptions = read_options(options)
@@ -72,6 +74,7 @@ class TrainingTask:
             members.systems,
             self.limits,
             horizon=self.horizon,
+            ends=self.ends,
             dtype=read_precision(self.options.precision),
             backprop_decay=self.options.backprop_decay,
         )
@@ -149,6 +152,7 @@ class TrainingTask:
             members.systems,
             weights,
             self.horizon,
+            self.ends,
             repr(self.options),
             self.limits,
             key,
@@ -166,6 +170,7 @@ class TrainingTask:
             key=jax.random.fold_in(self.key, 2**31 - 1),
             num_rollouts=self.options.receipt_rollouts,
             limits=limits,
+            ends=self.ends,
         )
 
     def result(self, outcome: Outcome) -> TrainingResult:
