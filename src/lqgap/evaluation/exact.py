@@ -5,7 +5,7 @@ With the controller u = Cc xi + Dc y, xi_+ = Ac xi + Bc y, the closed loop s = (
     AA = [[A + B Dc C, B Cc], [Bc C, Ac]] ,   Gam = diag(W, 0) + [B Dc; Bc] V [B Dc; Bc]' ,
     NN = [C 0]'Q[C 0] + [Dc C, Cc]'R[Dc C, Cc] ,   n0 = tr(QV) + tr(Dc'R Dc V) ,
 
-and its cost can be had forward or (time-invariant) by doubling, in log H steps:
+and its cost can be had forward or, once the controller is time-invariant, by doubling, in log H steps:
 
     forward:   Pi_{h+1} = AA Pi_h AA' + Gam ,   V = sum_h tr(NN Pi_h) + n0
     doubling:  the map over k steps composed with itself; nothing is subtracted, unstable loops are exact too
@@ -59,7 +59,7 @@ def exact_cost(
     method: str | None = None,
     ends: bool = True,
 ) -> Float[Array, ""]:
-    """V^pi over steps 0..horizon; by doubling unless the policy changes with time.
+    """V^pi over steps 0..horizon; by doubling unless the policy has a horizon.
 
     Args:
         ends: whether the task ends there; if not, the state left then costs x'Px (`systems.finite_horizon`).
@@ -119,7 +119,7 @@ def closed_loop_radius(policy: AbstractLinearPolicy, plant: LQG) -> Float[Array,
     _read(policy, plant, 0)
     if policy.horizon is not None:
         raise InvalidArgumentError(f"the policy changes with time and ends at step {policy.horizon}")
-    return spectral_radius(close_loop(policy.at(0), plant).transition)
+    return spectral_radius(close_loop(policy.at(policy.num_transient), plant).transition)
 
 
 def _read(policy: Any, plant: LQG, horizon: Any) -> int:
@@ -132,13 +132,15 @@ def _read(policy: Any, plant: LQG, horizon: Any) -> int:
     return read_horizon(policy, horizon)
 
 
-def _first_covariance(loop: ClosedLoop, plant: LQG) -> Array:
-    order = len(loop.transition) - len(plant.A)
-    return jnp.pad(plant.S0, (0, order))
-
-
 @eqx.filter_jit
 def _forward(policy: AbstractLinearPolicy, plant: LQG, horizon: int, P_last: Array) -> Array:
+    Pi, cost = _first_steps(policy, plant, horizon + 1)
+    return cost + _terminal(P_last, Pi)
+
+
+def _first_steps(policy: AbstractLinearPolicy, plant: LQG, num_steps: int) -> tuple[Array, Array]:
+    """The covariance after the first steps, and what they cost."""
+
     def step(Pi: Array, time: Array) -> tuple[Array, Array]:
         loop = close_loop(policy.at(time), plant)
         return (
@@ -146,9 +148,9 @@ def _forward(policy: AbstractLinearPolicy, plant: LQG, horizon: int, P_last: Arr
             jnp.sum(loop.cost * Pi) + loop.constant,
         )
 
-    first = _first_covariance(close_loop(policy.at(0), plant), plant)
-    Pi, costs = jax.lax.scan(step, first, jnp.arange(horizon + 1))
-    return jnp.sum(costs) + _terminal(P_last, Pi)
+    first = jnp.pad(plant.S0, (0, len(policy.at(0).Ac)))
+    Pi, costs = jax.lax.scan(step, first, jnp.arange(num_steps))
+    return Pi, jnp.sum(costs)
 
 
 def _terminal(P_last: Array, Pi: Array) -> Array:
@@ -175,23 +177,24 @@ class _Steps(eqx.Module):
 
 @eqx.filter_jit
 def _doubling(policy: AbstractLinearPolicy, plant: LQG, horizon: int, P_last: Array) -> Array:
-    loop = close_loop(policy.at(0), plant)
+    num_first = min(policy.num_transient, horizon + 1)
+    first, before = _first_steps(policy, plant, num_first)
+    loop = close_loop(policy.at(policy.num_transient), plant)
     power = _Steps(loop.transition, loop.noise, loop.cost, loop.constant)
     nothing = jnp.zeros_like(loop.cost)
     total = _Steps(
         jnp.eye(len(nothing), dtype=nothing.dtype), nothing, nothing, jnp.zeros_like(loop.constant)
     )
-    for bit in reversed(bin(horizon + 1)[2:]):
+    for bit in reversed(bin(horizon + 1 - num_first)[2:]):
         total = total.then(power) if bit == "1" else total
         power = power.then(power)
-    first = _first_covariance(loop, plant)
     last = total.transition @ first @ total.transition.T + total.noise
-    return jnp.sum(total.cost * first) + total.constant + _terminal(P_last, last)
+    return before + jnp.sum(total.cost * first) + total.constant + _terminal(P_last, last)
 
 
 @eqx.filter_jit
 def _average(policy: AbstractLinearPolicy, plant: LQG) -> Array:
-    loop = close_loop(policy.at(0), plant)
+    loop = close_loop(policy.at(policy.num_transient), plant)
     Pi = lyapunov_sum(loop.transition, loop.noise)
     cost = jnp.sum(loop.cost * Pi) + loop.constant
     return jnp.where(jnp.isfinite(cost), cost, jnp.inf)
