@@ -24,7 +24,7 @@ def run() -> str:
 
 def speed() -> str:
     plant = lg.plants.mass_spring_damper().nominal()
-    matrices = StationaryLQG(plant).at(0)
+    matrices = StationaryLQG(plant, filters="steady").at(0)
     policy = LinearDynamic(matrices.Ac, matrices.Bc, matrices.Cc, matrices.Dc)  # as in the NumPy loop
 
     def cost(key, precision):
@@ -128,7 +128,7 @@ def variance() -> str:
 
 def control() -> str:
     members = lg.plants.mass_spring_damper().grid(5)
-    matrices = StationaryLQG(members[0]).at(0)
+    matrices = StationaryLQG(members[0], filters="steady").at(0)
     rows = []
     for name, policy, wanted in (
         ("LinearDynamic", LinearDynamic(matrices.Ac, matrices.Bc, matrices.Cc, matrices.Dc), "60 us"),
@@ -149,7 +149,7 @@ def control() -> str:
 
 def numpy_rollouts(plant: lg.LQG, rng: np.random.Generator, count: int) -> np.ndarray:
     """What one would write in NumPy: all rollouts side by side, step by step."""
-    controller = StationaryLQG(plant).at(0)
+    controller = StationaryLQG(plant, filters="steady").at(0)
     A, B, C, Q, R = (np.asarray(getattr(plant, name)) for name in ("A", "B", "C", "Q", "R"))
     Ac, Bc, Cc, Dc = (np.asarray(getattr(controller, name)) for name in ("Ac", "Bc", "Cc", "Dc"))
     x, xi, total = rng.standard_normal((count, len(A))), np.zeros((count, len(Ac))), np.zeros(count)
@@ -164,7 +164,7 @@ def numpy_rollouts(plant: lg.LQG, rng: np.random.Generator, count: int) -> np.nd
 
 def gymnasium_step(plant: lg.LQG, *, num_envs: int = 16, steps: int = 200) -> float:
     """The time of one step of one environment, with the same controller beside it."""
-    controller = StationaryLQG(plant).at(0)
+    controller = StationaryLQG(plant, filters="steady").at(0)
     Ac, Bc, Cc, Dc = (np.asarray(getattr(controller, name)) for name in ("Ac", "Bc", "Cc", "Dc"))
     environments = gymnasium.vector.SyncVectorEnv(
         [lambda: LQGEnv(plant, horizon=HORIZON) for _ in range(num_envs)]

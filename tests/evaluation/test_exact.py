@@ -76,6 +76,47 @@ def test_an_unstable_mode_that_nothing_excites_costs_nothing():
     np.testing.assert_allclose(costs, 1001 + 1001 * 4 / 3 - (4 / 3 - 1) / (1 - 0.25), rtol=1e-12)
 
 
+def cost_with_takeover(policy, plant, *, last, horizon):
+    """Of steps 0..horizon, if a linear policy acts until step `last` and the optimal one, -K xhat, after it.
+
+    Covariances of (x, xhat_{t|t-1}, xi), step by step.
+    """
+    A, B, C, Q, R, W, V = (np.asarray(getattr(plant, name)) for name in "ABCQRWV")
+    K, gains = np.asarray(lg.solve(plant).K), np.asarray(lg.solve_finite(plant, horizon=horizon).L)
+    Ac, Bc, Cc, Dc = (np.asarray(part) for part in jax.tree.leaves(policy.at(0)))
+    n, none = len(A), np.zeros
+    Pi, total = none((2 * n + len(Ac), 2 * n + len(Ac))), 0.0
+    Pi[:n, :n] = plant.S0
+    y = np.hstack([C, none((len(C), n + len(Ac)))])
+    for t, L in enumerate(gains):
+        keep = np.eye(n) - L @ C
+        # u = U s + Y z, with z the noise of y
+        U, Y = np.hstack([Dc @ C, none((len(Dc), n)), Cc]), Dc
+        if t > last:
+            U, Y = np.hstack([-K @ L @ C, -K @ keep, none((len(K), len(Ac)))]), -K @ L
+        total += np.sum(Q * (y @ Pi @ y.T + V)) + np.sum(R * (U @ Pi @ U.T + Y @ V @ Y.T))
+        free = [[A, none((n, n + len(Ac)))], [A @ L @ C, A @ keep, none((n, len(Ac)))]]
+        step = np.block([*free, [Bc @ C, none((len(Ac), n)), Ac]])
+        step[: 2 * n] += np.vstack([B, B]) @ U
+        noise = np.vstack([B @ Y, A @ L + B @ Y, Bc])
+        Pi = step @ Pi @ step.T + noise @ V @ noise.T
+        Pi[:n, :n] += W
+    return total
+
+
+def test_without_an_end_the_gap_is_what_is_paid_in_all_time_if_the_optimum_takes_over(seed):
+    plant, last = random_plant(seed, radius=1.05), 7
+    policy = LinearDynamic(0.3 * np.eye(2), np.eye(2), 0.1 * np.eye(2), -0.1 * np.eye(2))
+    # From then on the state left is forgotten like 0.9^(2 t): 300 steps are all time.
+    costs = [cost_with_takeover(policy, plant, last=until, horizon=last + 300) for until in (last, -1)]
+    gap = lg.exact_gap(policy, plant, horizon=last, ends=False)
+    np.testing.assert_allclose(gap, costs[0] - costs[1], rtol=1e-8)
+    value = lg.solve_finite(plant, horizon=last, ends=False).value
+    for method in METHODS:
+        cost = lg.exact_cost(policy, plant, horizon=last, method=method, ends=False)
+        np.testing.assert_allclose(cost - value, gap, rtol=1e-9)
+
+
 def test_a_small_gap_keeps_its_digits():
     plant = random_plant(0)
     best = FiniteHorizonLQG(plant, 12)

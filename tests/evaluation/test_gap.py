@@ -1,6 +1,7 @@
 import functools
 import sys
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -56,6 +57,28 @@ def test_the_identity_agrees_with_brute_force_differences_of_costs(family):
     )(keys)
     stderr = np.hypot(estimate.stderr[0], np.std(cost) / np.sqrt(rollouts))
     assert abs(np.mean(cost) - estimate.mean[0]) < 4 * stderr
+
+
+def test_without_an_end_the_gap_is_the_difference_of_costs_in_all_time():
+    """Random inputs for three steps, then the optimal controller: after them nothing is lost any more."""
+    plant = lg.plants.mass_spring_damper().nominal()
+    best = StationaryLQG(plant)
+    policy, keys = RandomProbe(3, best, scale=2.0), jax.random.split(jax.random.key(1), 4000)
+    short, long = (
+        lg.gap(policy, plant, horizon=h, key=jax.random.key(0), num_rollouts=4000, ends=False).mean[0]
+        for h in (2, 60)
+    )
+    cost = _costs(policy, plant, keys) - _costs(best, plant, keys)
+    # Other noise: the error of the gap itself is far smaller than that of a difference of costs.
+    error = 5 * np.std(cost) / np.sqrt(len(cost))
+    assert abs(np.mean(cost) - short) < error < 0.2 * short
+    assert abs(long - short) < error
+
+
+@eqx.filter_jit
+@functools.partial(eqx.filter_vmap, in_axes=(None, None, 0))
+def _costs(policy, plant, key):
+    return jnp.sum(lg.rollout(policy, plant, horizon=150, key=key).cost)
 
 
 @pytest.mark.slow

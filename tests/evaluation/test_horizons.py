@@ -46,6 +46,19 @@ def test_every_horizon_has_the_gap_that_it_has_alone(name):
         assert np.all(estimate.per_step[:, horizon + 1 :] == 0)
 
 
+def test_without_an_end_gaps_are_partial_sums_of_the_longest():
+    bank = ModelBank(members().systems)
+    estimates = gap_by_horizon(
+        bank, members(), horizons=HORIZONS, key=jax.random.key(1), num_rollouts=50, ends=False
+    )
+    alone = lg.gap(bank, members(), horizon=20, key=jax.random.key(1), num_rollouts=50, ends=False)
+    for horizon, estimate in zip(HORIZONS, estimates, strict=True):
+        np.testing.assert_allclose(
+            estimate.mean, np.sum(alone.per_step[:, : horizon + 1], axis=1), rtol=1e-12
+        )
+    np.testing.assert_array_equal(estimates[-1].stderr, alone.stderr)
+
+
 def test_linear_policies_have_the_exact_gap_at_every_horizon():
     policy = StationaryLQG(members()[0])
     estimates = gap_by_horizon(policy, members(), horizons=HORIZONS, key=jax.random.key(0), num_rollouts=4000)

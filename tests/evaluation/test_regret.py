@@ -22,7 +22,7 @@ def test_from_the_steady_state_there_is_no_transient():
     steady = lg.LQG(
         plant.A, plant.B, plant.C, Q=plant.Q, R=plant.R, W=plant.W, V=plant.V, S0=lg.solve(plant).Sigma
     )
-    estimate = lg.regret(StationaryLQG(plant), steady, horizon=10, key=jax.random.key(0), num_rollouts=10)
+    estimate = lg.regret(StationaryLQG(steady), steady, horizon=10, key=jax.random.key(0), num_rollouts=10)
     np.testing.assert_allclose(estimate.transient, 0, atol=1e-9)
     np.testing.assert_allclose(estimate.per_step, 0, atol=1e-18)
 

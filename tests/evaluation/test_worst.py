@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.evaluation import find_worst
+from lqgap.evaluation import SearchOptions, find_worst
 from lqgap.policies import ModelBank, StationaryLQG
 from lqgap.simulators import Ball, ParameterBox
 
@@ -53,6 +53,34 @@ def test_the_worst_member_is_found_inside_of_the_ranges(build_fn, seed):
     policy = StationaryLQG(build(0.3, 1.0))
     found = find_worst(policy, family, key=jax.random.key(seed), horizon=30, num_rollouts=8)
     np.testing.assert_allclose(found.members.parameters[0], [0.37, 0.8], atol=0.02)
+
+
+def test_where_the_task_goes_on_the_worst_is_that_of_such_gaps():
+    family = ParameterBox(build, {"pole": (0.5, 0.95), "gain": (0.5, 2.0)})
+    policy = StationaryLQG(build(0.7, 1.0))
+    found = find_worst(policy, family, key=jax.random.key(0), horizon=30, num_rollouts=64, ends=False)
+    exact = float(lg.exact_gap(policy, found.members[0], horizon=30, ends=False))
+    assert abs(found.worst - exact) < 4 * found.gaps.worst_stderr
+
+
+def test_a_search_begins_where_it_is_told_and_needs_no_derivative():
+    """A climber that may not climb stays where it is."""
+    family = ParameterBox(build_hidden, {"place": (0.0, 1.0), "gain": (0.2, 1.2)})
+    policy = StationaryLQG(build(0.3, 1.0))
+    starts = np.array([[0.1, 0.3], [0.9, 1.1]])
+    stay, climb = (
+        find_worst(
+            policy,
+            family,
+            key=jax.random.key(0),
+            horizon=30,
+            num_rollouts=8,
+            options=SearchOptions(starts, climbs=climbs, by_derivative=False),
+        )
+        for climbs in (0, 8)
+    )
+    np.testing.assert_array_equal(np.sort(stay.members.parameters, axis=0), starts)
+    np.testing.assert_allclose(climb.members.parameters[0], [0.37, 0.8], atol=0.1)
 
 
 def test_gaps_of_what_is_found_are_those_on_fresh_noise():

@@ -32,7 +32,7 @@ def test_the_scale_is_that_of_the_closed_loop_in_the_long_run_when_it_starts_at_
     random = random_plant(seed, radius=1.05)
     weights = {name: getattr(random, name) for name in ("Q", "R", "W", "V")}
     plant = lqgap.LQG(random.A, random.B, random.C, S0=np.zeros((3, 3)), **weights)
-    policy = StationaryLQG(plant)
+    policy = StationaryLQG(plant, filters="steady")
     loop, step = close_loop(policy.at(0), plant), policy.at(0)
     Pi = np.zeros_like(loop.noise)
     for _ in range(2000):

@@ -32,7 +32,7 @@ def test_a_plant_goes_out_and_comes_back_the_same():
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: StationaryLQG(PLANT), lambda: Zero(num_inputs=2, num_outputs=2)],
+    [lambda: StationaryLQG(PLANT, filters="steady"), lambda: Zero(num_inputs=2, num_outputs=2)],
     ids=["dynamic", "static"],
 )
 def test_a_policy_goes_out_and_comes_back_the_same(make):
@@ -43,6 +43,8 @@ def test_a_policy_goes_out_and_comes_back_the_same(make):
 def test_what_has_no_constant_matrices_is_refused():
     with pytest.raises(lqgap.InvalidArgumentError, match=r"made for steps 0..5.* without a horizon"):
         read_matrices(FiniteHorizonLQG(PLANT, 5))
+    with pytest.raises(lqgap.InvalidArgumentError, match=r"changes until step .* filters='steady'\) is one"):
+        read_matrices(StationaryLQG(PLANT))
     with pytest.raises(
         lqgap.InvalidArgumentError, match="is a Recurrent, expected an LQG or a linear policy"
     ):

@@ -39,14 +39,6 @@ def dense_log_likelihood(plant, y, u):
     return scipy.stats.multivariate_normal(np.concatenate(means), covariance).logpdf(y.ravel())
 
 
-def test_likelihoods_equal_a_dense_gaussian_evaluation(seed):
-    plants = [random_plant(seed), random_plant(seed + 10)]
-    y, u = random_record(seed, plants[0], steps=6)
-    memory, _ = replay(ModelBank(lg.stack(plants), horizon=9), y, u)
-    expected = [dense_log_likelihood(plant, y, u) for plant in plants]
-    np.testing.assert_allclose(memory.log_likelihood, expected, rtol=1e-9)
-
-
 @pytest.mark.parametrize("mode", ["mixture", "map", "thompson"])
 def test_a_bank_of_one_is_the_optimal_controller(mode):
     plant = random_plant(0)
@@ -56,6 +48,29 @@ def test_a_bank_of_one_is_the_optimal_controller(mode):
         (ModelBank(lg.stack([plant]), horizon=8, mode=mode), FiniteHorizonLQG(plant, 8)),
     ):
         np.testing.assert_allclose(replay(bank, y, u)[1], replay(alone, y, u)[1], rtol=1e-12, atol=1e-13)
+
+
+def test_a_bank_goes_on_as_the_exact_controllers_of_its_members(seed):
+    plants = [random_plant(seed), random_plant(seed + 10)]
+    y, u = random_record(seed, plants[0], steps=6)
+    for bank in (ModelBank(lg.stack(plants)), ModelBank(lg.stack(plants), horizon=9)):
+        memory, _ = replay(bank, y, u)
+        expected = [dense_log_likelihood(plant, y, u) for plant in plants]
+        np.testing.assert_allclose(memory.log_likelihood, expected, rtol=1e-9)
+    endless = ModelBank(lg.stack(plants))
+    assert endless.horizon is None
+    optima = [lg.solve(plant) for plant in plants]
+    np.testing.assert_allclose(endless.K[0], [o.K for o in optima], rtol=1e-9)
+    np.testing.assert_allclose(endless.L[-1], [o.L for o in optima], rtol=1e-9, atol=1e-12)
+
+
+def test_a_bank_can_be_made_under_tracing():
+    plant = random_plant(0)
+    y, u = random_record(0, plant, steps=9)
+    made = jax.jit(lambda systems: ModelBank(systems))(lg.stack([plant]))
+    np.testing.assert_allclose(
+        replay(made, y, u)[1], replay(ModelBank(lg.stack([plant])), y, u)[1], rtol=1e-9, atol=1e-12
+    )
 
 
 def test_the_modes_do_what_they_say():
@@ -124,7 +139,6 @@ def test_an_observation_that_was_lost_whole_leaves_the_posterior_alone():
     [
         (dict(mode="best"), "mode is 'best'"),
         (dict(filters="exact"), "filters is 'exact'"),
-        (dict(filters="varying"), "needs a horizon"),
         (dict(horizon=-1), "horizon is -1"),
     ],
 )

@@ -1,4 +1,3 @@
-import inspect
 import json
 
 import equinox as eqx
@@ -34,7 +33,7 @@ def test_every_class_of_policies_can_be_saved():
         return [c for sub in cls.__subclasses__() for c in (sub, *below(sub))]
 
     ours = {cls for cls in below(AbstractPolicy) if cls.__module__.startswith("lqgap.policies")}
-    assert {cls for cls in ours if not inspect.isabstract(cls)} == {
+    assert {cls for cls in ours if not cls.__name__.startswith("Abstract")} == {
         type(policy) for policy in every_policy.make_policies().values()
     }
 

@@ -62,6 +62,34 @@ def test_three_independent_ways_to_the_optimal_cost_agree(seed, horizon):
     np.testing.assert_allclose(finite.value, least_squares_value(plant, horizon), rtol=1e-9)
 
 
+def test_in_a_task_that_goes_on_every_step_is_like_in_the_long_run(seed):
+    plant = random_plant(seed, radius=1.1)
+    horizon, o = 6, lqgap.solve(plant)
+    finite = lqgap.solve_finite(plant, horizon=horizon, ends=False)
+    for name in ("P", "K", "M"):
+        np.testing.assert_array_equal(
+            getattr(finite, name), np.broadcast_to(getattr(o, name), getattr(finite, name).shape)
+        )
+    ended = lqgap.solve_finite(plant, horizon=horizon)
+    np.testing.assert_array_equal(finite.L, ended.L)
+    completed_squares = (
+        jnp.trace(o.P @ plant.S0)
+        + (horizon + 1) * (jnp.trace(o.P @ plant.W) + jnp.trace(plant.Q @ plant.V))
+        + jnp.sum((o.K.T @ o.M @ o.K) * jnp.sum(finite.Sigma_filtered, axis=0))
+    )
+    np.testing.assert_allclose(finite.value, completed_squares, rtol=1e-11)
+    # Once the filter has settled, another step costs J; without an end it is so up to the last step.
+    long, longer = (lqgap.solve_finite(plant, horizon=steps, ends=False).value for steps in (300, 301))
+    np.testing.assert_allclose(longer - long, o.J, rtol=1e-9)
+
+
+def test_a_plant_that_cannot_be_stabilised_does_not_go_on():
+    plant = lqgap.LQG([[1.1]], [[0.0]], [[1.0]])
+    assert np.isfinite(lqgap.solve_finite(plant, horizon=5).value)
+    with pytest.raises(NotConvergedError, match="not detectable or not stabilisable"):
+        lqgap.solve_finite(plant, horizon=5, ends=False)
+
+
 def test_the_gain_comes_from_the_next_cost_matrix_and_the_last_gain_is_zero(seed):
     plant = random_plant(seed)
     A, B = plant.A, plant.B

@@ -25,25 +25,27 @@ def free():
     return read_limits(None, num_inputs=2)
 
 
-def objective_for(policy, limits=None):
+def objective_for(policy, limits=None, *, ends=True):
     return make_objective(
-        policy, systems(), limits or free(), horizon=8, dtype=jnp.float64, backprop_decay=1.0
+        policy, systems(), limits or free(), horizon=8, dtype=jnp.float64, backprop_decay=1.0, ends=ends
     )
 
 
-def test_linear_policies_have_exact_gaps_unless_inputs_are_limited():
+@pytest.mark.parametrize("ends", [True, False])
+def test_linear_policies_have_exact_gaps_unless_inputs_are_limited(ends):
     policy = LinearDynamic([[0.3]], [[0.1, -0.2]], [[0.1], [0.2]], [[-0.1, 0.0], [0.0, 0.1]])
-    objective = objective_for(policy)
-    expected = [lg.exact_gap(policy, plant, horizon=8) for plant in PLANTS]
+    objective = objective_for(policy, ends=ends)
+    expected = [lg.exact_gap(policy, plant, horizon=8, ends=ends) for plant in PLANTS]
     np.testing.assert_allclose(objective.gaps(policy, jax.random.key(0), 1), expected, rtol=1e-10)
     assert not is_exact(objective_for(policy, read_limits((-1, 1), num_inputs=2)))
 
 
-def test_sampled_gaps_are_those_of_the_gap_meter():
+@pytest.mark.parametrize("ends", [True, False])
+def test_sampled_gaps_are_those_of_the_gap_meter(ends):
     bank = ModelBank(systems(), horizon=8)
     key = jax.random.key(1)
-    estimate = lg.gap(bank, systems(), horizon=8, key=key, num_rollouts=32)
-    np.testing.assert_allclose(objective_for(bank).gaps(bank, key, 32), estimate.mean, rtol=1e-10)
+    estimate = lg.gap(bank, systems(), horizon=8, key=key, num_rollouts=32, ends=ends)
+    np.testing.assert_allclose(objective_for(bank, ends=ends).gaps(bank, key, 32), estimate.mean, rtol=1e-10)
 
 
 def test_a_mixture_has_the_mean_of_its_components_gaps():

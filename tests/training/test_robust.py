@@ -144,6 +144,19 @@ def test_bad_weights_are_named():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("train", [train_robust, train_randomized])
+def test_a_task_that_goes_on_is_trained_and_judged_as_one(train):
+    policy = StationaryLQG(golden_pair()[0])
+    result = train(policy, golden_pair(), horizon=8, key=jax.random.key(0), options=SHORT, ends=False)
+    exact = [
+        [float(lg.exact_gap(each, plant, horizon=8, ends=False)) for plant in golden_pair()]
+        for each in (policy, result.policy)
+    ]
+    np.testing.assert_allclose(result.history[0]["worst"], max(exact[0]), rtol=1e-9)
+    np.testing.assert_array_less(np.abs(result.gaps.mean - exact[1]), 5 * result.gaps.stderr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("train", [train_robust, train_randomized])
 def test_limits_make_a_linear_policy_sampled(train):
     policy, seen = StationaryLQG(golden_pair()[0]), []
     monitor = Monitor(callback=seen.append)

@@ -5,7 +5,7 @@ With the controller u = Cc xi + Dc y, xi_+ = Ac xi + Bc y, the closed loop s = (
     AA = [[A + B Dc C, B Cc], [Bc C, Ac]] ,   Gam = diag(W, 0) + [B Dc; Bc] V [B Dc; Bc]' ,
     NN = [C 0]'Q[C 0] + [Dc C, Cc]'R[Dc C, Cc] ,   n0 = tr(QV) + tr(Dc'R Dc V) ,
 
-and its cost can be had forward or (time-invariant) by doubling, in log H steps:
+and its cost can be had forward or, once the controller is time-invariant, by doubling, in log H steps:
 
     forward:   Pi_{h+1} = AA Pi_h AA' + Gam ,   V = sum_h tr(NN Pi_h) + n0
     doubling:  the map over k steps composed with itself; nothing is subtracted, unstable loops are exact too
@@ -36,7 +36,7 @@ from lqgap.evaluation.reference import reference_of
 from lqgap.linalg import spectral_radius
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.policies import AbstractLinearPolicy, LinearStep
-from lqgap.systems import LQG
+from lqgap.systems import LQG, solve
 from lqgap.systems.lqg import require_single
 
 METHODS = ("forward", "doubling")
@@ -52,25 +52,37 @@ class ClosedLoop(eqx.Module):
 
 
 def exact_cost(
-    policy: AbstractLinearPolicy, plant: LQG, *, horizon: IntLike, method: str | None = None
+    policy: AbstractLinearPolicy,
+    plant: LQG,
+    *,
+    horizon: IntLike,
+    method: str | None = None,
+    ends: bool = True,
 ) -> Float[Array, ""]:
-    """V^pi over steps 0..horizon; by doubling unless the policy changes with time."""
+    """V^pi over steps 0..horizon; by doubling unless the policy has a horizon.
+
+    Args:
+        ends: whether the task ends there; if not, the state left then costs x'Px (`systems.finite_horizon`).
+    """
     horizon = _read(policy, plant, horizon)
     method = method or ("doubling" if policy.horizon is None else "forward")
     if method not in METHODS:
         raise InvalidArgumentError(f"method is {method!r}, expected one of {', '.join(METHODS)}")
     if method == "doubling" and policy.horizon is not None:
         raise InvalidArgumentError("method is 'doubling', but the policy changes with time: use 'forward'")
-    cost = (_forward if method == "forward" else _doubling)(policy, plant, horizon)
+    last = jnp.zeros_like(plant.A) if ends else solve(plant).P
+    cost = (_forward if method == "forward" else _doubling)(policy, plant, horizon, last)
     if is_concrete(cost) and not jnp.isfinite(cost):
         # Powers of an unstable mode that nothing excites overflow; its covariance stays zero.
-        return _forward(policy, plant, horizon)
+        return _forward(policy, plant, horizon, last)
     return cost
 
 
-def exact_gap(policy: AbstractLinearPolicy, plant: LQG, *, horizon: IntLike) -> Float[Array, ""]:
-    """V^pi - V* over steps 0..horizon."""
-    return _gap(policy, plant, _read(policy, plant, horizon))
+def exact_gap(
+    policy: AbstractLinearPolicy, plant: LQG, *, horizon: IntLike, ends: bool = True
+) -> Float[Array, ""]:
+    """V^pi - V* over steps 0..horizon, of a task that ends there or goes on."""
+    return _gap(policy, plant, _read(policy, plant, horizon), ends)
 
 
 def exact_average_cost(policy: AbstractLinearPolicy, plant: LQG) -> Float[Array, ""]:
@@ -107,7 +119,7 @@ def closed_loop_radius(policy: AbstractLinearPolicy, plant: LQG) -> Float[Array,
     _read(policy, plant, 0)
     if policy.horizon is not None:
         raise InvalidArgumentError(f"the policy changes with time and ends at step {policy.horizon}")
-    return spectral_radius(close_loop(policy.at(0), plant).transition)
+    return spectral_radius(close_loop(policy.at(policy.num_transient), plant).transition)
 
 
 def _read(policy: Any, plant: LQG, horizon: Any) -> int:
@@ -120,13 +132,15 @@ def _read(policy: Any, plant: LQG, horizon: Any) -> int:
     return read_horizon(policy, horizon)
 
 
-def _first_covariance(loop: ClosedLoop, plant: LQG) -> Array:
-    order = len(loop.transition) - len(plant.A)
-    return jnp.pad(plant.S0, (0, order))
-
-
 @eqx.filter_jit
-def _forward(policy: AbstractLinearPolicy, plant: LQG, horizon: int) -> Array:
+def _forward(policy: AbstractLinearPolicy, plant: LQG, horizon: int, P_last: Array) -> Array:
+    Pi, cost = _first_steps(policy, plant, horizon + 1)
+    return cost + _terminal(P_last, Pi)
+
+
+def _first_steps(policy: AbstractLinearPolicy, plant: LQG, num_steps: int) -> tuple[Array, Array]:
+    """The covariance after the first steps, and what they cost."""
+
     def step(Pi: Array, time: Array) -> tuple[Array, Array]:
         loop = close_loop(policy.at(time), plant)
         return (
@@ -134,8 +148,14 @@ def _forward(policy: AbstractLinearPolicy, plant: LQG, horizon: int) -> Array:
             jnp.sum(loop.cost * Pi) + loop.constant,
         )
 
-    first = _first_covariance(close_loop(policy.at(0), plant), plant)
-    return jnp.sum(jax.lax.scan(step, first, jnp.arange(horizon + 1))[1])
+    first = jnp.pad(plant.S0, (0, len(policy.at(0).Ac)))
+    Pi, costs = jax.lax.scan(step, first, jnp.arange(num_steps))
+    return Pi, jnp.sum(costs)
+
+
+def _terminal(P_last: Array, Pi: Array) -> Array:
+    """E x'Px of the plant's part of a covariance."""
+    return jnp.sum(P_last * Pi[: len(P_last), : len(P_last)])
 
 
 class _Steps(eqx.Module):
@@ -156,22 +176,25 @@ class _Steps(eqx.Module):
 
 
 @eqx.filter_jit
-def _doubling(policy: AbstractLinearPolicy, plant: LQG, horizon: int) -> Array:
-    loop = close_loop(policy.at(0), plant)
+def _doubling(policy: AbstractLinearPolicy, plant: LQG, horizon: int, P_last: Array) -> Array:
+    num_first = min(policy.num_transient, horizon + 1)
+    first, before = _first_steps(policy, plant, num_first)
+    loop = close_loop(policy.at(policy.num_transient), plant)
     power = _Steps(loop.transition, loop.noise, loop.cost, loop.constant)
     nothing = jnp.zeros_like(loop.cost)
     total = _Steps(
         jnp.eye(len(nothing), dtype=nothing.dtype), nothing, nothing, jnp.zeros_like(loop.constant)
     )
-    for bit in reversed(bin(horizon + 1)[2:]):
+    for bit in reversed(bin(horizon + 1 - num_first)[2:]):
         total = total.then(power) if bit == "1" else total
         power = power.then(power)
-    return jnp.sum(total.cost * _first_covariance(loop, plant)) + total.constant
+    last = total.transition @ first @ total.transition.T + total.noise
+    return before + jnp.sum(total.cost * first) + total.constant + _terminal(P_last, last)
 
 
 @eqx.filter_jit
 def _average(policy: AbstractLinearPolicy, plant: LQG) -> Array:
-    loop = close_loop(policy.at(0), plant)
+    loop = close_loop(policy.at(policy.num_transient), plant)
     Pi = lyapunov_sum(loop.transition, loop.noise)
     cost = jnp.sum(loop.cost * Pi) + loop.constant
     return jnp.where(jnp.isfinite(cost), cost, jnp.inf)
@@ -188,18 +211,18 @@ class _Joint(eqx.Module):
 
 
 @eqx.filter_jit
-def _gap(policy: AbstractLinearPolicy, plant: LQG, horizon: int) -> Array:
-    return _gap_by_root(policy, plant, horizon)
+def _gap(policy: AbstractLinearPolicy, plant: LQG, horizon: int, ends: bool) -> Array:
+    return _gap_by_root(policy, plant, horizon, ends)
 
 
 @eqx.filter_custom_jvp
-def _gap_by_root(policy: AbstractLinearPolicy, plant: LQG, horizon: int) -> Array:
+def _gap_by_root(policy: AbstractLinearPolicy, plant: LQG, horizon: int, ends: bool) -> Array:
     def step(root: Array, joint: _Joint) -> tuple[Array, Array]:
         after = jnp.concatenate([joint.transition @ root, joint.noise], axis=1)
         deviation = jnp.concatenate([joint.deviation @ root, joint.at_once], axis=1)
         return jnp.linalg.qr(after.T, mode="r").T, jnp.sum(deviation * (joint.M @ deviation))
 
-    return _sum_excess(step, policy, plant, horizon)
+    return _sum_excess(step, policy, plant, horizon, ends)
 
 
 @_gap_by_root.def_jvp
@@ -219,8 +242,9 @@ def _sum_excess(
     policy: AbstractLinearPolicy,
     plant: LQG,
     horizon: int,
+    ends: bool,
 ) -> Array:
-    reference = reference_of(plant, horizon=horizon)
+    reference = reference_of(plant, horizon=horizon, ends=ends)
 
     def joint_step(moment: Array, now: tuple[Array, ...]) -> tuple[Array, Array]:
         time, K, M, L, S_root = now

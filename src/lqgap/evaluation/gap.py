@@ -60,7 +60,7 @@ class GapEstimate(eqx.Module):
         return float(self.stderr[self.argworst])
 
 
-def gap(
+def gap(  # noqa: PLR0913
     policy: AbstractPolicy,
     members: Members,
     *,
@@ -70,6 +70,7 @@ def gap(
     target_stderr: FloatLike | None = None,
     limits: LimitsLike = None,
     precision: str = "float64",
+    ends: bool = True,
 ) -> GapEstimate:
     """Estimate the gap over steps 0..horizon; where a policy destabilises a member it may be infinite.
 
@@ -79,6 +80,7 @@ def gap(
         target_stderr: go on until no finite gap has a larger standard error, or ten million rollouts are run.
         limits: (low, high), numbers or vectors: plants receive inputs clipped to them.
         precision: "float64" or "float32"; sums are in double precision either way.
+        ends: whether the task ends at the horizon; if not, the state left then counts (see `reference`).
     """
     horizon, key = read_horizon(policy, horizon), read_key(key)
     systems = read_systems(policy, members)
@@ -88,7 +90,7 @@ def gap(
     least = least if target == np.inf else max(least, PILOT)
     dtype = read_precision(precision)
     allowed = read_limits(limits, num_inputs=policy.num_inputs)
-    references = references_of(systems, horizon=horizon)
+    references = references_of(systems, horizon=horizon, ends=ends)
     return estimate_gap(policy, references, allowed, key=key, num_rollouts=least, target=target, dtype=dtype)
 
 
@@ -125,7 +127,7 @@ def estimate_gap(
     )
 
 
-def references_of(systems: LQG, *, horizon: int) -> Reference:
+def references_of(systems: LQG, *, horizon: int, ends: bool = True) -> Reference:
     """The references of all members; raises where a member's optimal cost leaves double precision."""
     size = len(systems.A) * (horizon + 1) * systems.num_states**2
     if size > MAX_TERMS:
@@ -133,7 +135,7 @@ def references_of(systems: LQG, *, horizon: int) -> Reference:
             f"{len(systems.A)} members over {horizon + 1} steps do not fit into memory: take a subset of the "
             f"members at a time, or a shorter horizon"
         )
-    references = _references_of(systems, horizon)
+    references = _references_of(systems, horizon, ends)
     finite = np.isfinite(np.asarray(references.value))
     if not np.all(finite):
         raise NotConvergedError(
@@ -144,8 +146,8 @@ def references_of(systems: LQG, *, horizon: int) -> Reference:
 
 
 @eqx.filter_jit
-def _references_of(systems: LQG, horizon: int) -> Reference:
-    return jax.vmap(lambda plant: reference_of(plant, horizon=horizon))(systems)
+def _references_of(systems: LQG, horizon: int, ends: bool) -> Reference:
+    return jax.vmap(lambda plant: reference_of(plant, horizon=horizon, ends=ends))(systems)
 
 
 @eqx.filter_jit

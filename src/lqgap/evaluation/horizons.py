@@ -5,7 +5,8 @@ optimum of steps 0..h is that of a longer horizon H with its control moved ahead
 
     K_t(h) = K_{t+H-h}(H) ,   M_t(h) = M_{t+H-h}(H) ,   L_t and S_t the same ,
 
-and steps after h do not count. Policies with planned gains move them likewise (`for_horizon`).
+and steps after h do not count. Policies with planned gains move them likewise (`for_horizon`). Where the task
+goes on (`ends=False`) nothing moves: gaps are partial sums of the same runs.
 """
 
 from collections.abc import Sequence
@@ -35,6 +36,7 @@ def gap_by_horizon(
     horizons: Sequence[Any],
     key: PRNGKeyArray,
     num_rollouts: IntLike = 256,
+    ends: bool = True,
 ) -> list[GapEstimate]:
     """The gaps of steps 0..h for every h; what the policy has planned is planned for each h.
 
@@ -43,6 +45,7 @@ def gap_by_horizon(
     Args:
         policy: made for the longest horizon, or for none.
         members: a finite class, a batched LQG, or one LQG.
+        ends: whether the task ends at each horizon; if not, what the policy has planned stays.
     """
     if not horizons:
         raise InvalidArgumentError("horizons is empty, expected at least one")
@@ -51,10 +54,10 @@ def gap_by_horizon(
     systems = read_systems(policy, members)
     count = read_count("num_rollouts", num_rollouts, least=2, most=MAX_ROLLOUTS)
     limits = read_limits(None, num_inputs=policy.num_inputs)
-    references = references_of(systems, horizon=longest)
+    references = references_of(systems, horizon=longest, ends=ends)
     estimates = []
     for horizon in horizons:
-        planned = policy.for_horizon(horizon)
+        planned = policy.for_horizon(horizon) if ends else policy
         shorter = shorten(references, sooner=longest - horizon)
         estimates.append(estimate_gap(planned, shorter, limits, key=key, num_rollouts=count))
     return estimates

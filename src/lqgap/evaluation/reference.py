@@ -11,6 +11,15 @@ And the terms depend on the plant's state through the filter alone: a rollout in
     xhat_{h+1|h} = A xhat_{h|h} + B u_h ,
 
 has the same law of (y, u, xhat) as the plant itself, and draws p numbers a step instead of n + p.
+
+It holds whatever the state left at H is worth (`systems.finite_horizon`): with the terminal cost x'P_{H+1}x,
+xhat = xhat_{h|h} and mu = A xhat + B u_h the square is completed at every step,
+
+    xhat'C'QC xhat + u_h'R u_h + mu'P_{h+1} mu = xhat'P_h xhat + ||u_h + K_h xhat||^2_{M_h} ,
+
+and covariances, which no input changes, drop out of the difference. In a task that goes on P_{H+1} = P, and
+mu'P mu is what the state left costs when the optimal controller takes over: the gap is then what is paid
+above the optimum in all time, if the policy acts until H and the optimal controller, knowing xhat, after it.
 """
 
 from typing import Any
@@ -53,9 +62,9 @@ class Excess(eqx.Module):
     predicted: Float[Array, " state"]
 
 
-def reference_of(plant: LQG, *, horizon: int) -> Reference:
-    """The optimum of steps 0..horizon."""
-    finite = solve_finite(plant, horizon=horizon)
+def reference_of(plant: LQG, *, horizon: int, ends: bool = True) -> Reference:
+    """The optimum of steps 0..horizon, for a task that ends there or goes on."""
+    finite = solve_finite(plant, horizon=horizon, ends=ends)
     return Reference(
         A=plant.A,
         B=plant.B,

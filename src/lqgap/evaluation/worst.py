@@ -33,7 +33,6 @@ from lqgap.simulators.family import AbstractFamily
 BATCH = 32  # candidates that are evaluated at once
 NUM_STARTS = 2 * BATCH
 NUM_CLIMBERS, NUM_TRIALS = 4, 8  # of each climber in a climb: together one batch
-NUM_CLIMBS = 8
 STRIDE = 0.25  # of the first climb, in units of the parameters' ranges
 APART = 0.2  # climbers start at least so far from each other, in these units
 FRESH = 4  # times as many rollouts on fresh noise
@@ -57,7 +56,23 @@ class WorstFound(eqx.Module):
         return self.members.describe(self.gaps.argworst)
 
 
-def find_worst(
+@dataclass(frozen=True)
+class SearchOptions:
+    """How hard to look.
+
+    Args:
+        starts: rows of parameter values to set out from, in place of corners and random members.
+        climbs: how often each climber tries to get higher.
+        by_derivative: whether derivatives are used where there are some; they are a program of their own to
+            compile.
+    """
+
+    starts: Rows | None = None
+    climbs: int = 8
+    by_derivative: bool = True
+
+
+def find_worst(  # noqa: PLR0913
     policy: AbstractPolicy,
     family: AbstractFamily,
     *,
@@ -65,12 +80,15 @@ def find_worst(
     horizon: IntLike,
     limits: LimitsLike = None,
     num_rollouts: IntLike = 64,
+    ends: bool = True,
+    options: SearchOptions | None = None,
 ) -> WorstFound:
     """Search the ranges of a family for the members on which a policy loses most.
 
     Args:
         limits: (low, high) of the inputs.
         num_rollouts: of every candidate; of those that are reported, four times as many.
+        ends: whether the task ends at the horizon (see `reference`).
     """
     if not isinstance(family, AbstractFamily):
         raise InvalidArgumentError(
@@ -80,8 +98,9 @@ def find_worst(
     horizon = read_horizon(policy, horizon)
     num_rollouts = read_count("num_rollouts", num_rollouts, least=2, most=MAX_ROLLOUTS // FRESH)
     key_start, key_noise, key_fresh = jax.random.split(read_key(key), 3)
-    search = _Search(policy, family, key_noise, horizon, limits, num_rollouts)
-    theta = search.starts(key_start)
+    options = options or SearchOptions()
+    search = _Search(policy, family, key_noise, horizon, limits, num_rollouts, ends, options)
+    theta = search.starts(key_start) if options.starts is None else options.starts
     gaps = search.gaps(theta)
     climbers = search.spread(theta, gaps)
     climbed = search.climb(theta[climbers], gaps[climbers], np.random.default_rng(_seed(key_start)))
@@ -106,6 +125,8 @@ class _Search:
     horizon: int
     limits: LimitsLike
     num_rollouts: int
+    ends: bool
+    options: SearchOptions
 
     def starts(self, key: Array) -> Rows:
         """Corners of the ranges, with all choices, and random members."""
@@ -131,6 +152,7 @@ class _Search:
             key=key,
             num_rollouts=num_rollouts,
             limits=self.limits,
+            ends=self.ends,
         )
 
     def spread(self, theta: Rows, gaps: np.ndarray) -> list[int]:
@@ -150,7 +172,7 @@ class _Search:
         low, width = self._extent()
         stride = np.full(len(theta), STRIDE)
         rows = np.arange(len(theta))
-        for _ in range(NUM_CLIMBS):
+        for _ in range(self.options.climbs):
             trials = theta[:, None] + stride[:, None, None] * self._directions(theta, random) * width
             trials = np.clip(trials, low, low + width)
             inside = self.family.is_inside(trials.reshape(-1, len(low))).reshape(trials.shape[:2])
@@ -180,12 +202,19 @@ class _Search:
     def _slopes(self, branch: Branch, theta: Rows) -> Float[np.ndarray, "member continuous"]:
         """The directions of the gap's derivative, in units of the ranges; zero where there is none."""
         low, high = branch.ends
-        if not branch.is_traceable:
+        if not (branch.is_traceable and self.options.by_derivative):
             return np.zeros((len(theta), len(low)))
         values = theta[np.minimum(np.arange(NUM_CLIMBERS), len(theta) - 1)][:, branch.columns]
         limits = read_limits(self.limits, num_inputs=self.policy.num_inputs)
         slopes = _slopes(
-            self.policy, branch, jnp.asarray(values), self.key_noise, limits, self.horizon, self.num_rollouts
+            self.policy,
+            branch,
+            jnp.asarray(values),
+            self.key_noise,
+            limits,
+            self.horizon,
+            self.num_rollouts,
+            self.ends,
         )
         slopes = np.asarray(slopes)[: len(theta)] * (high - low)
         sizes = np.linalg.norm(slopes, axis=1, keepdims=True)
@@ -223,11 +252,12 @@ def _slopes(
     limits: Limits,
     horizon: int,
     num_rollouts: int,
+    ends: bool,
 ) -> Float[Array, "member continuous"]:
     """The derivative of the gap by the continuous parameters, at each row of them."""
 
     def gap_at(value: Array) -> Array:
-        reference = reference_of(branch.plant(value), horizon=horizon)
+        reference = reference_of(branch.plant(value), horizon=horizon, ends=ends)
         keys_noise, keys_policy = rollout_keys(key, jnp.arange(num_rollouts))
         normals = draw_normals(keys_noise, num_steps=horizon + 1, like=reference)
         run = jax.vmap(lambda normal, k: jnp.sum(excess(policy, reference, normal, k, limits).per_step))

@@ -52,7 +52,12 @@ def read_matrices(item: Any) -> StateSpace:
     if item.horizon is not None:
         raise InvalidArgumentError(
             f"the {type(item).__name__} changes with time (it is made for steps 0..{item.horizon}) and is no "
-            f"one state-space model: use a policy without a horizon, as lqgap.policies.StationaryLQG"
+            f"one state-space model: use a policy without a horizon"
+        )
+    if item.num_transient:
+        raise InvalidArgumentError(
+            f"the {type(item).__name__} changes until step {item.num_transient}, when its filter is steady, "
+            f"and is no one state-space model: lqgap.policies.StationaryLQG(plant, filters='steady') is one"
         )
     step = item.at(0)
     if step.Dc.ndim != 2:

@@ -5,9 +5,10 @@
     u = - sum_i posterior_i K^i xhat^i      (mixture)
     u = - K^j xhat^j                        (map: j the likeliest; thompson: j drawn at each step)
 
-Over a horizon the gains and the filters are those of each step, exact from the first observation on; without
-one, or with `filters="steady"`, they are constant. The filters' gains are planned for whole records: a lost
-observation is predicted over, and does not change the gains after it.
+Filters are exact from the first observation on and steady once they have settled (with `filters="steady"`,
+constant). Gains are those of the long run, so that a bank goes on for ever, or with a horizon those of each
+step of a task that ends. The filters' gains are planned for whole records: a lost observation is predicted
+over, and does not change the gains after it.
 """
 
 from typing import Any, Literal
@@ -19,12 +20,13 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.arguments import IntLike, is_concrete, read_count
 from lqgap.errors import InvalidArgumentError, NotConvergedError
-from lqgap.policies.policy import AbstractPolicy, move_ahead
-from lqgap.systems import LQG, solve, solve_finite
+from lqgap.policies.optimal import FILTERS
+from lqgap.policies.policy import AbstractPolicy, entry_at, move_ahead, require_one_of
+from lqgap.systems import LQG, Optimum, solve, solve_finite
 from lqgap.systems.innovation import filter_step
+from lqgap.systems.settling import settle_filters
 
 MODES = ("mixture", "map", "thompson")
-FILTERS = ("varying", "steady")
 SHAPING_UNIT = 0.1  # of a gain: a change that matters about as much as one of the prior or the temperature
 
 
@@ -42,9 +44,9 @@ class ModelBank(AbstractPolicy):
 
     Args:
         systems: the members as one batched LQG (`members.systems`, or `lqgap.stack([...])`).
-        horizon: last step of a finite horizon; None for the long run.
+        horizon: last step of a task that ends, whose gains are planned for it; None for one that goes on.
         mode: how the members' inputs become one.
-        filters: exact from the first step on ("varying", needs a horizon), or constant ("steady").
+        filters: exact from the first step on ("varying"), or constant ("steady").
 
     Trainable are the `shaping` of the gains, K^i (I + shaping_i / 10), the prior and the temperature.
     """
@@ -67,21 +69,15 @@ class ModelBank(AbstractPolicy):
         *,
         horizon: IntLike | None = None,
         mode: Literal["mixture", "map", "thompson"] = "mixture",
-        filters: Literal["varying", "steady"] | None = None,
+        filters: Literal["varying", "steady"] = "varying",
     ):
         _require_batch(systems)
-        filters = filters or ("steady" if horizon is None else "varying")
-        _require_one_of("mode", mode, MODES)
-        _require_one_of("filters", filters, FILTERS)
-        if filters == "varying" and horizon is None:
-            raise InvalidArgumentError("filters is 'varying', which needs a horizon: its gains are planned")
+        require_one_of("mode", mode, MODES)
+        require_one_of("filters", filters, FILTERS)
         if horizon is not None:
             horizon = read_count("horizon", horizon, least=0, most=1_000_000)
         self.A, self.B, self.C = systems.A, systems.B, systems.C
-        gains = _steady_gains(systems) if horizon is None else _varying_gains(systems, horizon)
-        self.K, self.L, self.S = gains
-        if filters == "steady" and horizon is not None:
-            _, self.L, self.S = _steady_gains(systems)
+        self.K, self.L, self.S = _gains(systems, horizon, filters)
         if is_concrete((self.K, self.L)) and not jnp.all(jnp.isfinite(self.K)) & jnp.all(
             jnp.isfinite(self.L)
         ):
@@ -150,7 +146,7 @@ class ModelBank(AbstractPolicy):
     ) -> tuple[BankMemory, Float[Array, "member input"]]:
         """The memory after an observation, and the input each member would choose."""
         now = memory.time
-        K, L, S = (_at(stack, now) for stack in (self.K, self.L, self.S))
+        K, L, S = (entry_at(stack, now) for stack in (self.K, self.L, self.S))
         filtered = jax.vmap(filter_step, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
             self.A, self.B, self.C, L, S, memory.xhat, u_last, y
         )
@@ -176,21 +172,28 @@ def _trained(bank: ModelBank) -> tuple[Any, ...]:
     return bank.shaping, bank.log_prior, bank.log_temperature
 
 
-def _at(stack: Array, time: Array) -> Array:
-    """The entry of this step; a stack of one serves all steps, and is then known to the compiler."""
-    return stack[0] if len(stack) == 1 else jax.lax.dynamic_index_in_dim(stack, time, keepdims=False)
+def _gains(systems: LQG, horizon: int | None, filters: str) -> tuple[Array, Array, Array]:
+    """K, L and S of all members, the time first; NaN where there is no optimum."""
+    if horizon is not None and filters == "varying":
+        return _planned_gains(systems, horizon)
+    optima = _solve_members(systems)
+    K = optima.K[None] if horizon is None else _planned_gains(systems, horizon)[0]
+    if filters == "steady":
+        return K, optima.L[None], optima.S[None]
+    exact = settle_filters(systems, optima)
+    return K, exact.L, exact.S
 
 
 @eqx.filter_jit
-def _steady_gains(systems: LQG) -> tuple[Array, Array, Array]:
-    """K, L and S of all members, with a time axis of length one; NaN where there is no optimum."""
-    optimum = jax.vmap(solve)(systems)
-    valid = jnp.where(optimum.converged, 1.0, jnp.nan)[:, None, None]
-    return (valid * optimum.K)[None], (valid * optimum.L)[None], optimum.S[None]
+def _solve_members(systems: LQG) -> Optimum:
+    """The optima of all members, with gains that are NaN where there is none."""
+    optima = jax.vmap(solve)(systems)
+    valid = jnp.where(optima.converged, 1.0, jnp.nan)[:, None, None]
+    return eqx.tree_at(lambda o: (o.K, o.L), optima, (valid * optima.K, valid * optima.L))
 
 
 @eqx.filter_jit
-def _varying_gains(systems: LQG, horizon: int) -> tuple[Array, Array, Array]:
+def _planned_gains(systems: LQG, horizon: int) -> tuple[Array, Array, Array]:
     """K, L and S of all members, the time first."""
     finite = jax.vmap(lambda plant: solve_finite(plant, horizon=horizon))(systems)
     return jnp.swapaxes(finite.K, 0, 1), jnp.swapaxes(finite.L, 0, 1), jnp.swapaxes(finite.S, 0, 1)
@@ -207,8 +210,3 @@ def _require_batch(systems: Any) -> None:
             f"systems has A of shape {systems.A.shape}, expected (member, state, state): one plant is "
             f"lqgap.stack([plant]), or the policy StationaryLQG"
         )
-
-
-def _require_one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InvalidArgumentError(f"{name} is {value!r}, expected one of {', '.join(map(repr, allowed))}")

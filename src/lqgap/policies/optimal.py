@@ -1,38 +1,46 @@
 """The optimal controllers of a known plant, in filter form: u = -K xhat_{t|t}, y_t included.
 
-    xhat_{t|t} = xhat_{t|t-1} + L (y_t - C xhat_{t|t-1}) ,   xhat_{t|t-1} = A xhat_{t-1|t-1} + B u_{t-1} ,
-    u_t = -K xhat_{t|t}
+    xhat_{t|t} = xhat_{t|t-1} + L_t (y_t - C xhat_{t|t-1}) ,   xhat_{t|t-1} = A xhat_{t-1|t-1} + B u_{t-1} ,
+    u_t = -K_t xhat_{t|t}
 
-`StationaryLQG` has constant gains, `FiniteHorizonLQG` those of every step. With xi = xhat_{t|t-1} as its
-state such a controller is linear: Ac = (A-BK)(I-LC), Bc = (A-BK)L, Cc = -K(I-LC), Dc = -KL.
+`StationaryLQG` goes on for ever: its gain K is constant, its filter exact from the first observation on and
+steady once it has settled. `FiniteHorizonLQG` has the gains of every step of a task that ends. With
+xi = xhat_{t|t-1} as its state such a controller is linear: Ac = (A-BK)(I-LC), Bc = (A-BK)L, Cc = -K(I-LC),
+Dc = -KL. Gains are planned for a whole record: a lost observation is predicted over, and they stay so.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.arguments import IntLike
-from lqgap.policies.policy import AbstractLinearPolicy, LinearStep, move_ahead
+from lqgap.batches import batch_of_one
+from lqgap.policies.policy import AbstractLinearPolicy, LinearStep, entry_at, move_ahead, require_one_of
 from lqgap.systems import LQG, solve, solve_finite
 from lqgap.systems.innovation import filter_step
+from lqgap.systems.settling import settle_filters
+
+FILTERS = ("varying", "steady")
 
 
-class StationaryLQG(AbstractLinearPolicy):
-    """The optimal controller in the long run: steady filter, constant gain."""
+class OptimalMemory(eqx.Module):
+    """The belief and the time."""
 
-    A: Float[Array, "state state"]
-    B: Float[Array, "state input"]
-    C: Float[Array, "output state"]
-    K: Float[Array, "input state"]
-    L: Float[Array, "state output"]
-    S: Float[Array, "output output"]
+    xhat: Float[Array, " state"]
+    time: Int[Array, ""]
 
-    def __init__(self, plant: LQG):
-        optimum = solve(plant)
-        self.A, self.B, self.C = plant.A, plant.B, plant.C
-        self.K, self.L, self.S = optimum.K, optimum.L, optimum.S
+
+class AbstractOptimal(AbstractLinearPolicy):
+    """A filter and a gain for every step; the last entries of the stacks stay."""
+
+    A: eqx.AbstractVar[Float[Array, "state state"]]
+    B: eqx.AbstractVar[Float[Array, "state input"]]
+    C: eqx.AbstractVar[Float[Array, "output state"]]
+    K: eqx.AbstractVar[Float[Array, "gain_time input state"]]
+    L: eqx.AbstractVar[Float[Array, "filter_time state output"]]
+    S: eqx.AbstractVar[Float[Array, "filter_time output output"]]
 
     @property
     def num_inputs(self) -> int:
@@ -44,34 +52,58 @@ class StationaryLQG(AbstractLinearPolicy):
         """Length of y."""
         return self.C.shape[-2]
 
-    def at(self, time: Any) -> LinearStep:  # noqa: ARG002
+    def at(self, time: Any) -> LinearStep:
         """The controller as a linear recursion in xhat_{t|t-1}."""
-        return _linear(self, self.K, self.L)
+        K, L = entry_at(self.K, time), entry_at(self.L, time)
+        closed_loop = self.A - self.B @ K
+        keep = jnp.eye(len(self.A), dtype=L.dtype) - L @ self.C
+        return LinearStep(Ac=closed_loop @ keep, Bc=closed_loop @ L, Cc=-K @ keep, Dc=-K @ L)
 
-    def init(self, key: PRNGKeyArray) -> Float[Array, " state"]:  # noqa: ARG002
-        """xhat before the first observation."""
-        return jnp.zeros_like(self.A[0])
+    def init(self, key: PRNGKeyArray) -> OptimalMemory:  # noqa: ARG002
+        """Before the first observation."""
+        return OptimalMemory(xhat=jnp.zeros_like(self.A[0]), time=jnp.asarray(0))
 
     def step(
-        self, memory: Float[Array, " state"], y: Float[Array, " output"], u_last: Float[Array, " input"]
-    ) -> tuple[Float[Array, " state"], Float[Array, " input"]]:
-        """Filter, then apply the gain."""
-        xhat = filter_step(self.A, self.B, self.C, self.L, self.S, memory, u_last, y).xhat
-        return xhat, -self.K @ xhat
+        self, memory: OptimalMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
+    ) -> tuple[OptimalMemory, Float[Array, " input"]]:
+        """Filter with the gain of this step, then apply the gain of this step."""
+        K, L, S = (entry_at(stack, memory.time) for stack in (self.K, self.L, self.S))
+        xhat = filter_step(self.A, self.B, self.C, L, S, memory.xhat, u_last, y).xhat
+        return OptimalMemory(xhat=xhat, time=memory.time + 1), -K @ xhat
 
 
-class FiniteMemory(eqx.Module):
-    """The belief and the time."""
+class StationaryLQG(AbstractOptimal):
+    """The optimal controller of a task that goes on.
 
-    xhat: Float[Array, " state"]
-    time: Int[Array, ""]
-
-
-class FiniteHorizonLQG(AbstractLinearPolicy):
-    """The optimal controller for steps 0..horizon: its cost is V*.
-
-    Its gains are planned for a whole record: a lost observation is predicted over, and they stay as planned.
+    Args:
+        filters: exact from the first step on ("varying"), or the classical constant gain ("steady"), which is
+            one state-space model and pays for it at the start.
     """
+
+    A: Float[Array, "state state"]
+    B: Float[Array, "state input"]
+    C: Float[Array, "output state"]
+    K: Float[Array, "one input state"]
+    L: Float[Array, "filter_time state output"]
+    S: Float[Array, "filter_time output output"]
+
+    def __init__(self, plant: LQG, *, filters: Literal["varying", "steady"] = "varying"):
+        require_one_of("filters", filters, FILTERS)
+        optimum = solve(plant)
+        self.A, self.B, self.C, self.K = plant.A, plant.B, plant.C, optimum.K[None]
+        self.L, self.S = optimum.L[None], optimum.S[None]
+        if filters == "varying":
+            gains = settle_filters(*batch_of_one((plant, optimum)))
+            self.L, self.S = gains.L[:, 0], gains.S[:, 0]
+
+    @property
+    def num_transient(self) -> int:
+        """Steps before the filter is steady."""
+        return self.L.shape[-3] - 1
+
+
+class FiniteHorizonLQG(AbstractOptimal):
+    """The optimal controller for steps 0..horizon of a task that ends there: its cost is V*."""
 
     A: Float[Array, "state state"]
     B: Float[Array, "state input"]
@@ -86,16 +118,6 @@ class FiniteHorizonLQG(AbstractLinearPolicy):
         self.K, self.L, self.S = finite.K, finite.L, finite.S
 
     @property
-    def num_inputs(self) -> int:
-        """Length of u."""
-        return self.B.shape[-1]
-
-    @property
-    def num_outputs(self) -> int:
-        """Length of y."""
-        return self.C.shape[-2]
-
-    @property
     def horizon(self) -> int:
         """The last step it is made for."""
         return self.K.shape[-3] - 1
@@ -103,26 +125,3 @@ class FiniteHorizonLQG(AbstractLinearPolicy):
     def for_horizon(self, horizon: int, *, systems: LQG | None = None) -> "FiniteHorizonLQG":  # noqa: ARG002
         """The controller of a horizon that ends sooner; its filter's gains stay."""
         return eqx.tree_at(lambda policy: policy.K, self, move_ahead(self.K, self.horizon - horizon))
-
-    def at(self, time: Any) -> LinearStep:
-        """The controller's recursion at one step."""
-        return _linear(self, self.K[time], self.L[time])
-
-    def init(self, key: PRNGKeyArray) -> FiniteMemory:  # noqa: ARG002
-        """Before the first observation."""
-        return FiniteMemory(xhat=jnp.zeros_like(self.A[0]), time=jnp.asarray(0))
-
-    def step(
-        self, memory: FiniteMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
-    ) -> tuple[FiniteMemory, Float[Array, " input"]]:
-        """Filter with the gain of this step, then apply the gain of this step."""
-        now = memory.time
-        L, S = self.L[now], self.S[now]
-        xhat = filter_step(self.A, self.B, self.C, L, S, memory.xhat, u_last, y).xhat
-        return FiniteMemory(xhat=xhat, time=now + 1), -self.K[now] @ xhat
-
-
-def _linear(policy: StationaryLQG | FiniteHorizonLQG, K: Array, L: Array) -> LinearStep:
-    closed_loop = policy.A - policy.B @ K
-    keep = jnp.eye(len(policy.A), dtype=L.dtype) - L @ policy.C
-    return LinearStep(Ac=closed_loop @ keep, Bc=closed_loop @ L, Cc=-K @ keep, Dc=-K @ L)

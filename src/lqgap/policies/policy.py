@@ -125,7 +125,12 @@ class AbstractLinearPolicy(AbstractPolicy):
 
     @abc.abstractmethod
     def at(self, time: Any) -> "LinearStep":
-        """The matrices of one step; they do not depend on `time` unless the policy has a horizon."""
+        """The matrices of one step; they stay the same from `num_transient` on, unless there is a horizon."""
+
+    @property
+    def num_transient(self) -> int:
+        """Steps at first whose matrices differ; none if they never change."""
+        return 0
 
 
 class LinearStep(eqx.Module):
@@ -135,6 +140,17 @@ class LinearStep(eqx.Module):
     Bc: Float[Array, "order output"]
     Cc: Float[Array, "input order"]
     Dc: Float[Array, "input output"]
+
+
+def entry_at(stack: Array, time: Any) -> Array:
+    """The entry of a step, the last one after it; a stack of one is known to the compiler."""
+    return stack[0] if len(stack) == 1 else jax.lax.dynamic_index_in_dim(stack, time, keepdims=False)
+
+
+def require_one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    """Raise unless the argument is one of a few words."""
+    if value not in allowed:
+        raise InvalidArgumentError(f"{name} is {value!r}, expected one of {', '.join(map(repr, allowed))}")
 
 
 def move_ahead(gains: Float[Array, "time *gain"], steps: int) -> Float[Array, "time *gain"]:

@@ -3,11 +3,16 @@
     control, h = H..0:   K_h = M_h^-1 B'P_{h+1}A ,   M_h = R + B'P_{h+1}B ,   P_h = C'QC + A'P_{h+1}(A - BK_h)
     filter,  h = 0..H:   S_h = C Sigma_h C' + V ,    L_h = Sigma_h C' S_h^-1 ,
                          Sigma_{h|h} = (I - L_hC) Sigma_h ,   Sigma_{h+1} = A Sigma_{h|h} A' + W
-    value = sum_h [ tr(P_h (Sigma_h - Sigma_{h|h})) + tr(C'QC Sigma_{h|h}) ] + (H + 1) tr(QV)
+    value = tr(P_{H+1} Sigma_{H+1}) + sum_h [ tr(P_h (Sigma_h - Sigma_{h|h})) + tr(C'QC Sigma_{h|h} + QV) ]
 
-with P_{H+1} = 0 and Sigma_0 = S0. Sigma_h stands for Sigma_{h|h-1}, the covariance before y_h is seen.
-K_h comes from P_{h+1}: the last input has no effect but its own cost, so K_H = 0. The optimal input is
-u_h = -K_h xhat_{h|h}, in filter form: y_h is known when u_h is chosen.
+with Sigma_0 = S0. Sigma_h stands for Sigma_{h|h-1}, the covariance before y_h is seen. The optimal input is
+u_h = -K_h xhat_{h|h}, in filter form: y_h is known when u_h is chosen. What the state left at H is worth:
+
+    the task ends:     P_{H+1} = 0: the last input has no effect but its own cost, so K_H = 0
+    the task goes on:  P_{H+1} = P, the stabilising solution, so K_h = K, M_h = M and P_h = P at every step
+
+x'Px is what the future costs from the state x on, up to a constant that no input changes, if the optimal
+controller acts from then on. So with it `value` differs by such a constant from the cost of all time.
 """
 
 import equinox as eqx
@@ -18,7 +23,7 @@ from jaxtyping import Array, Float
 from lqgap.arguments import IntLike, is_concrete, read_count
 from lqgap.errors import NotConvergedError
 from lqgap.linalg.psd import symmetrize
-from lqgap.linalg.riccati import riccati_recursion
+from lqgap.linalg.riccati import RiccatiStep, riccati_recursion, solve_riccati
 from lqgap.systems.kalman import plan_filter
 from lqgap.systems.lqg import LQG, require_single
 
@@ -38,11 +43,15 @@ class FiniteOptimum(eqx.Module):
     value: Float[Array, ""]
 
 
-def solve_finite(plant: LQG, *, horizon: IntLike) -> FiniteOptimum:
-    """The optimal time-varying controller for steps 0..horizon (a whole number), and its cost."""
+def solve_finite(plant: LQG, *, horizon: IntLike, ends: bool = True) -> FiniteOptimum:
+    """The optimal controller for steps 0..horizon (a whole number), and its cost.
+
+    Args:
+        ends: whether the task ends there; if not, the state left then costs x'Px, as in the future.
+    """
     require_single(plant)
     most = MAX_ENTRIES // plant.num_states**2
-    finite = _solve_finite(plant, read_count("horizon", horizon, least=0, most=most))
+    finite = _solve_finite(plant, read_count("horizon", horizon, least=0, most=most), ends)
     if is_concrete(finite) and not jnp.isfinite(finite.value):
         raise NotConvergedError(
             f"the optimal cost of steps 0..{horizon} is beyond double precision: an unstable mode is not "
@@ -52,17 +61,26 @@ def solve_finite(plant: LQG, *, horizon: IntLike) -> FiniteOptimum:
 
 
 @eqx.filter_jit
-def _solve_finite(plant: LQG, horizon: int) -> FiniteOptimum:
+def _solve_finite(plant: LQG, horizon: int, ends: bool) -> FiniteOptimum:
     output_cost = symmetrize(plant.C.T @ plant.Q @ plant.C)
-    control = riccati_recursion(
-        jnp.zeros_like(plant.A), plant.A, plant.B, Q=output_cost, R=plant.R, num_steps=horizon + 1
-    )
+    P_last = jnp.zeros_like(plant.A)
+    if ends:
+        control = riccati_recursion(P_last, plant.A, plant.B, Q=output_cost, R=plant.R, num_steps=horizon + 1)
+    else:
+        steady = solve_riccati(plant.A, plant.B, Q=output_cost, R=plant.R)
+        P_last = jnp.where(steady.converged, steady.P, jnp.nan)
+        control = jax.tree.map(
+            lambda constant: jnp.broadcast_to(constant, (horizon + 1, *constant.shape)),
+            RiccatiStep(P_last, steady.K, steady.M),
+        )
     # One loop after the other: XLA's thread pool may deadlock on concurrent ones.
-    plant, control = jax.lax.optimization_barrier((plant, control))
+    plant, control, P_last = jax.lax.optimization_barrier((plant, control, P_last))
     estimate = plan_filter(plant, num_steps=horizon + 1)
+    Sigma_last = plant.A @ estimate.Sigma_filtered[-1] @ plant.A.T + plant.W
     value = (
         jnp.sum(control.P * (estimate.Sigma - estimate.Sigma_filtered))
         + jnp.sum(output_cost * jnp.sum(estimate.Sigma_filtered, axis=0))
+        + jnp.sum(P_last * Sigma_last)
         + (horizon + 1) * jnp.trace(plant.Q @ plant.V)
     )
     return FiniteOptimum(

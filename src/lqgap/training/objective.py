@@ -59,6 +59,7 @@ class ExactObjective(AbstractObjective):
 
     systems: LQG
     horizon: int = eqx.field(static=True)
+    ends: bool = eqx.field(static=True, default=True)
 
     def component_gaps(
         self,
@@ -68,7 +69,9 @@ class ExactObjective(AbstractObjective):
     ) -> Float[Array, " member"]:
         """The exact gaps."""
         linear: Any = policy
-        return jax.vmap(lambda plant: exact_gap(linear, plant, horizon=self.horizon))(self.systems)
+        return jax.vmap(lambda plant: exact_gap(linear, plant, horizon=self.horizon, ends=self.ends))(
+            self.systems
+        )
 
 
 class SampledObjective(AbstractObjective):
@@ -112,14 +115,21 @@ class SampledObjective(AbstractObjective):
 
 
 def make_objective(
-    policy: AbstractPolicy, systems: LQG, limits: Limits, *, horizon: int, dtype: type, backprop_decay: float
+    policy: AbstractPolicy,
+    systems: LQG,
+    limits: Limits,
+    *,
+    horizon: int,
+    dtype: type,
+    backprop_decay: float,
+    ends: bool = True,
 ) -> AbstractObjective:
     """The exact objective where there is one."""
     is_free = bool(np.all(np.isinf(limits.low)) and np.all(np.isinf(limits.high)))
     parts = policy.policies if isinstance(policy, Mixture) else (policy,)
     if is_free and all(isinstance(part, AbstractLinearPolicy) for part in parts):
-        return ExactObjective(systems, horizon)
-    references = references_of(systems, horizon=horizon)
+        return ExactObjective(systems, horizon, ends)
+    references = references_of(systems, horizon=horizon, ends=ends)
     return cast(SampledObjective(references, limits, jnp.asarray(backprop_decay)), dtype)
 
 

@@ -38,6 +38,7 @@ def train_robust(
     options: TrainingOptions | None = None,
     limits: LimitsLike = None,
     monitor: Monitor | None = None,
+    ends: bool = True,
 ) -> TrainingResult:
     """Robust adversarial training: lower the largest gap over a class.
 
@@ -45,8 +46,9 @@ def train_robust(
         members: a finite class, or a family of simulators, whose worst members are searched for.
         horizon: the last step of the gap.
         limits: (low, high) of the inputs.
+        ends: whether the task ends at the horizon; if not, the state left then counts.
     """
-    task = TrainingTask(policy, horizon, key, options, limits, monitor)
+    task = TrainingTask(policy, horizon, key, options, limits, monitor, ends)
     if not isinstance(members, AbstractFamily):
         members = Finite.of(members)
         require_fit(policy, members.systems)
@@ -65,7 +67,7 @@ def train_robust(
         weights = weights / weights.sum()
 
 
-def train_randomized(
+def train_randomized(  # noqa: PLR0913
     policy: AbstractPolicy,
     members: Members | AbstractFamily,
     *,
@@ -75,6 +77,7 @@ def train_randomized(
     options: TrainingOptions | None = None,
     limits: LimitsLike = None,
     monitor: Monitor | None = None,
+    ends: bool = True,
 ) -> TrainingResult:
     """Domain randomisation: lower the mean gap over a class.
 
@@ -82,8 +85,9 @@ def train_randomized(
         members: a finite class, or a family of simulators, of which members are drawn.
         weights: one for each member of a finite class, or a density over a family: a function of the
             parameters by name; uniform if left out.
+        ends: whether the task ends at the horizon; if not, the state left then counts.
     """
-    task = TrainingTask(policy, horizon, key, options, limits, monitor)
+    task = TrainingTask(policy, horizon, key, options, limits, monitor, ends)
     if isinstance(members, AbstractFamily):
         family, members = members, members.sample(jax.random.fold_in(task.key, 0), FEW_MEMBERS)
         if callable(weights):

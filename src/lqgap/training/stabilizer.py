@@ -70,7 +70,7 @@ def _best_candidate(systems: LQG) -> tuple[LinearDynamic, float]:
 @jax.jit
 def _candidates(systems: LQG) -> LinearDynamic:
     def of_member(plant: LQG) -> LinearDynamic:
-        step = StationaryLQG(plant).at(0)
+        step = StationaryLQG(plant, filters="steady").at(0)
         return LinearDynamic(step.Ac, step.Bc, step.Cc, step.Dc)
 
     return jax.vmap(of_member)(systems)

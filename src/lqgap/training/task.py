@@ -57,8 +57,10 @@ class Outcome:
 class TrainingTask:
     """What all rounds of one training have in common."""
 
-    def __init__(self, policy: Any, horizon: Any, key: Any, options: Any, limits: Any, monitor: Any):
-        self.horizon = read_horizon(policy, horizon)
+    def __init__(
+        self, policy: Any, horizon: Any, key: Any, options: Any, limits: Any, monitor: Any, ends: bool
+    ):
+        self.horizon, self.ends = read_horizon(policy, horizon), ends
         self.policy: AbstractPolicy = policy
         self.key: Array = read_key(key)
         self.options: TrainingOptions = read_options(options)
@@ -74,6 +76,7 @@ class TrainingTask:
             members.systems,
             self.limits,
             horizon=self.horizon,
+            ends=self.ends,
             dtype=read_precision(self.options.precision),
             backprop_decay=self.options.backprop_decay,
         )
@@ -151,6 +154,7 @@ class TrainingTask:
             members.systems,
             weights,
             self.horizon,
+            self.ends,
             repr(self.options),
             self.limits,
             key,
@@ -162,7 +166,7 @@ class TrainingTask:
         """The worst members of a family."""
         self.num_searches += 1
         key = jax.random.fold_in(self.key, 2**30 + self.num_searches)
-        return find_worst(policy, family, key=key, horizon=self.horizon, limits=self._bounds)
+        return find_worst(policy, family, key=key, horizon=self.horizon, limits=self._bounds, ends=self.ends)
 
     def judge(self, policy: AbstractPolicy, members: Finite) -> GapEstimate:
         """Gaps on noise that training never saw."""
@@ -173,6 +177,7 @@ class TrainingTask:
             key=jax.random.fold_in(self.key, 2**31 - 1),
             num_rollouts=self.options.receipt_rollouts,
             limits=self._bounds,
+            ends=self.ends,
         )
 
     def result(self, outcome: Outcome, found: WorstFound | None = None) -> TrainingResult:

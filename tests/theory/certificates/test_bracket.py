@@ -6,7 +6,7 @@ import pytest
 
 import lqgap as lg
 from lqgap.errors import InvalidArgumentError
-from lqgap.policies import FiniteHorizonLQG, ModelBank
+from lqgap.policies import FiniteHorizonLQG, ModelBank, StationaryLQG
 from lqgap.theory import certify
 from lqgap.theory.lower_bounds.overactuated import nominal_plant, overactuated_class
 
@@ -19,10 +19,11 @@ def members():
 
 
 @pytest.mark.slow
-def test_a_linear_policy_is_bracketed_exactly():
-    policy = FiniteHorizonLQG(nominal_plant(), HORIZON)
-    certificate = certify(policy, members(), horizon=HORIZON, key=jax.random.key(0))
-    exact = [float(lg.exact_gap(policy, plant, horizon=HORIZON)) for plant in members()]
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_linear_policy_is_bracketed_exactly(ends):
+    policy = FiniteHorizonLQG(nominal_plant(), HORIZON) if ends else StationaryLQG(nominal_plant())
+    certificate = certify(policy, members(), horizon=HORIZON, key=jax.random.key(0), ends=ends)
+    exact = [float(lg.exact_gap(policy, plant, horizon=HORIZON, ends=ends)) for plant in members()]
     np.testing.assert_allclose(certificate.gaps, exact)
     assert certificate.upper == max(certificate.gaps)
     assert np.all(certificate.stderr == 0)

@@ -23,10 +23,12 @@ def small_class(family):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("horizon", [1, 2])
-def test_where_the_minimax_is_known_the_bound_is_it(horizon):
-    bound = minimax_lower_bound(opposite(), horizon=horizon)
-    exact = belief_bound(references_of(opposite(), horizon=horizon), num_steps=horizon)
+@pytest.mark.parametrize(("horizon", "ends"), [(1, True), (2, True), (1, False)])
+def test_where_the_minimax_is_known_the_bound_is_it(horizon, ends):
+    bound = minimax_lower_bound(opposite(), horizon=horizon, ends=ends)
+    # The last input of a task that ends has no effect; of one that goes on it has.
+    num_steps = horizon if ends else horizon + 1
+    exact = belief_bound(references_of(opposite(), horizon=horizon, ends=ends), num_steps=num_steps)
     assert bound.kind == "bayes"
     assert bound.pair == (0, 1)
     assert bound.value <= exact.upper

@@ -22,7 +22,6 @@ only what is beyond that counts against it.
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from lqgap.batches import take
@@ -30,12 +29,10 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.linalg import quadratic
 from lqgap.systems import LQG, Optimum
 from lqgap.systems.innovation import InnovationLaw, filter_step, innovation_law
-from lqgap.systems.kalman import plan_filter
+from lqgap.systems.settling import MOST, settle_filters
 
 SCALES = (0.25, 0.5, 0.75, 1.25, 1.5, 2.0, 4.0, 16.0)
-MAX_TRANSIENT = 2_000
 LARGEST = 1e300  # that a ratio is kept as: far beyond what refutes
-SETTLED = 1e-10  # relative difference of a gain from its limit
 
 
 class ExactFilters(eqx.Module):
@@ -49,21 +46,13 @@ class ExactFilters(eqx.Module):
 
     def __init__(self, systems: LQG, optima: Optimum):
         self.A, self.B, self.C = systems.A, systems.B, systems.C
-        L, S = (np.array(part) for part in _transients(systems))
-        steady = [np.asarray(part) for part in (optima.L, optima.S)]
-        error = np.max([_relative(varying, limit) for varying, limit in zip((L, S), steady, strict=True)], 0)
-        settled = int(np.max(np.flatnonzero(error > SETTLED), initial=-1)) + 1
-        if settled < MAX_TRANSIENT:
-            settled = min(1 << settled.bit_length(), MAX_TRANSIENT - 1)  # few lengths: few to compile
-        else:
+        gains = settle_filters(systems, optima)
+        if not gains.is_settled:
             raise InvalidArgumentError(
-                f"some member's filter has not settled after {MAX_TRANSIENT} steps: prune the class "
+                f"some member's filter has not settled after {MOST} steps: prune the class "
                 f"(lqgap.check_assumptions says which members are nearly undetectable)"
             )
-        L, S = (
-            np.concatenate([part[:settled], limit[None]]) for part, limit in zip((L, S), steady, strict=True)
-        )
-        self.L, self.law = jnp.asarray(L), _laws(jnp.asarray(S))
+        self.L, self.law = gains.L, _laws(gains.S)
 
     def at(self, time: Int[Array, ""]) -> tuple[Array, InnovationLaw]:
         """The gains of a step, and how its innovations are distributed."""
@@ -134,20 +123,3 @@ def misfit(evidence: Evidence) -> Float[Array, ""]:
 @jax.jit
 def _laws(S: Float[Array, "time member output output"]) -> InnovationLaw:
     return jax.vmap(jax.vmap(innovation_law))(S)
-
-
-@jax.jit
-def _transients(systems: LQG) -> tuple[Array, Array]:
-    """L and S of the first steps, the time first."""
-
-    def of_plant(plant: LQG) -> tuple[Array, Array]:
-        plan = plan_filter(plant, num_steps=MAX_TRANSIENT)
-        return plan.L, plan.S
-
-    return jax.vmap(of_plant, out_axes=1)(systems)
-
-
-def _relative(varying: np.ndarray, limit: np.ndarray) -> np.ndarray:
-    """The largest relative difference from the limit over the members, at every step."""
-    size = np.maximum(np.linalg.norm(limit, axis=(1, 2)), 1e-300)
-    return np.max(np.linalg.norm(varying - limit, axis=(2, 3)) / size, axis=1)

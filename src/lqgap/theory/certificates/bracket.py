@@ -21,7 +21,6 @@ from lqgap.evaluation.arguments import read_horizon, read_systems
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy
 from lqgap.policies.limits import LimitsLike
 from lqgap.simulators.finite import Members
-from lqgap.systems import LQG
 from lqgap.theory.lower_bounds.minimax import LowerBound, minimax_lower_bound
 
 
@@ -54,6 +53,7 @@ def certify(
     num_rollouts: IntLike = 1024,
     delta: FloatLike = 0.05,
     limits: LimitsLike = None,
+    ends: bool = True,
 ) -> Certificate:
     """Bracket the minimax gap of a class between a lower bound and the worst gap of a policy.
 
@@ -62,15 +62,19 @@ def certify(
         num_rollouts: of every member, if the policy is not linear.
         delta: the probability with which the upper end may fail.
         limits: (low, high) of the inputs; the lower end holds with and without them.
+        ends: whether the task ends at the horizon; if not, the state left then counts.
     """
     horizon, key = read_horizon(policy, horizon), read_key(key)
     systems = read_systems(policy, members)
     delta = read_probability("delta", delta)
-    bound = minimax_lower_bound(systems, horizon=horizon)
+    bound = minimax_lower_bound(systems, horizon=horizon, ends=ends)
     if isinstance(policy, AbstractLinearPolicy) and limits is None:
-        gaps = np.asarray([_exact(policy, systems, index, horizon) for index in range(len(systems.A))])
+        plants = (take(systems, index) for index in range(len(systems.A)))
+        gaps = np.asarray([float(exact_gap(policy, each, horizon=horizon, ends=ends)) for each in plants])
         return Certificate(bound, gaps, np.zeros_like(gaps), float(np.max(gaps)), delta)
-    estimate = gap(policy, systems, horizon=horizon, key=key, num_rollouts=num_rollouts, limits=limits)
+    estimate = gap(
+        policy, systems, horizon=horizon, key=key, num_rollouts=num_rollouts, limits=limits, ends=ends
+    )
     upper = upper_limit(estimate.mean, estimate.stderr, delta=delta)
     return Certificate(bound, estimate.mean, estimate.stderr, upper, delta)
 
@@ -81,7 +85,3 @@ def upper_limit(
     """The largest upper confidence limit of all members' gaps."""
     quantile = float(scipy.special.ndtri(1 - delta / len(mean)))
     return float(np.max(mean + quantile * stderr))
-
-
-def _exact(policy: AbstractLinearPolicy, systems: LQG, index: int, horizon: int) -> float:
-    return float(exact_gap(policy, take(systems, index), horizon=horizon))

@@ -57,7 +57,7 @@ def _runs(
         pair, key = argument
         optimum, acted_on = take((optima, systems), pair[0])
         real = take(systems, pair[1])
-        policy = StationaryLQG(acted_on)
+        policy = StationaryLQG(acted_on, filters="steady")
         trajectory = rollout(policy, real, horizon=length + num_steps - 1, key=key)
         beliefs = steady_beliefs(optimum, acted_on, trajectory.y, trajectory.u)
         windows = arx_window(trajectory.y, trajectory.u, length=length)

@@ -48,13 +48,14 @@ class LowerBound(eqx.Module):
 
 
 def minimax_lower_bound(
-    members: MembersLike, *, horizon: IntLike, kinds: Sequence[str] = KINDS
+    members: MembersLike, *, horizon: IntLike, kinds: Sequence[str] = KINDS, ends: bool = True
 ) -> LowerBound:
     """The largest lower bound found for a class over steps 0..horizon.
 
     Args:
         members: a finite class, or a batched LQG.
         kinds: the bounds to try; each holds by itself, and fewer are found faster.
+        ends: whether the task ends at the horizon; if not, the state left then counts.
     """
     for kind in kinds:
         if kind not in KINDS:
@@ -64,7 +65,7 @@ def minimax_lower_bound(
     count = len(systems.A)
     chosen = np.unique(np.linspace(0, count - 1, min(count, MAX_MEMBERS)).round().astype(int))
     systems = take(systems, chosen)
-    seen = Members(systems, references_of(systems, horizon=horizon))
+    seen = Members(systems, references_of(systems, horizon=horizon, ends=ends))
     found = {"trivial": Found(0.0, np.full(len(chosen), 1 / len(chosen)), 0)}
     if len(chosen) > 1:
         asked = (bound for kind, bound in BOUNDS.items() if kind in kinds)
