@@ -72,7 +72,7 @@ class SearchOptions:
     by_derivative: bool = True
 
 
-def find_worst(  # noqa: PLR0913
+def find_worst(
     policy: AbstractPolicy,
     family: AbstractFamily,
     *,
