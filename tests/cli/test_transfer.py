@@ -7,7 +7,7 @@ import pytest
 import lqgap as lg
 from lqgap.cli.session import Progress
 from lqgap.cli.transfer import print_record, run_transfer
-from lqgap.experiments.record import Bracket, Estimate, Gaps, LeftOut, Method, MethodGaps, Record
+from lqgap.experiments.record import FORMAT, Bracket, Estimate, Gaps, LeftOut, Method, MethodGaps, Record
 from lqgap.report.answer import answer
 
 QUIET = Progress(verbose=False, quiet=True)
@@ -51,7 +51,7 @@ def record(label="Robust training"):
         factor=102.0,
     )
     return Record(
-        format=1,
+        format=FORMAT,
         title="[red]springs[/]",
         study="",
         seed=0,

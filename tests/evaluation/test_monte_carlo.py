@@ -1,3 +1,5 @@
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +17,7 @@ def test_keys_depend_on_the_rollouts_number_alone():
 
 def draws(indices, is_counted):
     values = jnp.where(is_counted, jax.vmap(lambda i: jax.random.normal(jax.random.key(i)))(indices), 0.0)
-    return jnp.sum(values)[None], jnp.sum(values**2)[None]
+    return (values[None],)
 
 
 def test_sums_are_the_same_in_blocks_of_any_size():
@@ -25,6 +27,7 @@ def test_sums_are_the_same_in_blocks_of_any_size():
         assert sums.count == 10
         np.testing.assert_allclose(sums.mean, values.mean())
         np.testing.assert_allclose(sums.stderr, values.std(ddof=1) / np.sqrt(10))
+        np.testing.assert_array_equal(sums.totals, values[None])
 
 
 def test_a_target_is_met_by_whole_blocks():
@@ -32,6 +35,11 @@ def test_a_target_is_met_by_whole_blocks():
     assert sums.count % 8 == 0
     assert sums.stderr[0] <= 0.1
     assert 60 < sums.count < 160  # draws of variance one
+
+
+def test_the_totals_that_are_kept_are_bounded(monkeypatch):
+    monkeypatch.setattr(sys.modules["lqgap.evaluation.monte_carlo"], "MOST_KEPT", 5)
+    assert sum_rollouts(draws, label="", block=3, num_rollouts=10).totals.shape == (1, 5)
 
 
 def test_the_standard_error_of_an_infinite_mean_is_infinite():

@@ -4,12 +4,12 @@ import math
 import pydantic
 import pytest
 
-from lqgap.experiments.record import Estimate, Gaps, Method, MethodGaps, Plant, Record, Trajectory
+from lqgap.experiments.record import FORMAT, Estimate, Gaps, Method, MethodGaps, Plant, Record, Trajectory
 
 
 def small_record(**changes):
     parts = dict(
-        format=1,
+        format=FORMAT,
         title="springs",
         study="horizon = 3\n",
         seed=0,
@@ -56,7 +56,7 @@ def test_records_do_not_change():
     [
         {"colour": "blue"},
         {"seed": "0"},
-        {"format": 2},
+        {"format": FORMAT - 1},
         {"recommended": "magic"},
         {"gaps": one_gap(1.0, method="magic")},
         {"gaps": one_gap(1.0, num_plants=2)},

@@ -9,7 +9,6 @@ from lqgap.experiments import units
 from lqgap.experiments.members import audit
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants
-from lqgap.experiments.record import Estimate
 from lqgap.experiments.results import Theory
 
 
@@ -37,16 +36,6 @@ def test_gaps_are_split_by_where_plants_come_from(tmp_path, small):
     assert of_class == [0, 1, 2, 3]
     assert of_real == [13, 14, 15, 16]
     assert len(of_map) == 9
-
-
-def test_the_error_of_a_mean_is_at_most_the_mean_of_errors():
-    """Means of plants that share noise: the bound holds for any correlation."""
-    rng = np.random.default_rng(0)
-    draws = rng.normal(size=(400, 1)) * [1.0, 2.0, -1.5] + rng.normal(size=(400, 3))
-    stderr = draws.std(axis=0, ddof=1) / 20
-    together = draws.mean(axis=1).std(ddof=1) / 20
-    estimates = [Estimate(mean=m, stderr=s) for m, s in zip(draws.mean(axis=0), stderr, strict=True)]
-    assert together <= units._mean(estimates).stderr
 
 
 UNSTABLE = 'A = [[1.1]]\nB = [["push"]]\nC = [[1.0]]\nparameters = {push = [1.0, 2.0]}'

@@ -5,6 +5,7 @@ import math
 import random
 
 from lqgap.experiments.record import (
+    FORMAT,
     Adaptation,
     Audit,
     BoundRow,
@@ -59,7 +60,7 @@ def example_record(*, num_plants=8, horizon=60, **changes):
     plants[-1] = Plant(name="worn spring", parameters={}, is_member=False, optimal_cost=231.0)
     gaps = Gaps(horizon=200, num_rollouts=256, methods=[_gaps(dice, name, plants) for name in METHODS])
     parts = dict(
-        format=1,
+        format=FORMAT,
         title="mass on a spring",
         study='horizon = 200\nseed = 0\n\n[plant]\nfamily = "mass_spring_damper"\nstiffness = [0.5, 4.0]\n',
         seed=0,

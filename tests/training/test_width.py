@@ -41,9 +41,10 @@ def test_both_ways_of_training_meet_the_real_plants_and_pay_for_a_range_beside_t
 
 def test_the_crossing_is_where_robust_training_begins_to_win_for_good():
     def estimates(*worst):
-        zero = np.zeros(1)
+        zero, steps = np.zeros(1), np.zeros((1, 1))
         return tuple(
-            GapEstimate(np.asarray([w]), zero, np.zeros((1, 1)), zero, w, 0.0, num_rollouts=2) for w in worst
+            GapEstimate(np.asarray([w]), zero, steps, steps, zero, num_rollouts=2, has_light_tail=False)
+            for w in worst
         )
 
     widths = np.asarray([1.0, 2.0, 3.0, 4.0])

@@ -11,14 +11,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from lqgap.arguments import FloatLike, IntLike, read_count, read_key, read_positive
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.evaluation.arguments import cast, read_horizon, read_precision, read_systems
-from lqgap.evaluation.monte_carlo import (
-    MAX_ROLLOUTS,
-    block_size,
-    draw_normals,
-    rollout_keys,
-    standard_error,
-    sum_rollouts,
-)
+from lqgap.evaluation.estimate import AbstractEstimate, have_light_tails
+from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS, block_size, draw_normals, rollout_keys, sum_rollouts
 from lqgap.evaluation.reference import Reference, excess, reference_of
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
@@ -29,35 +23,19 @@ MAX_TERMS = 100_000_000  # of members, steps and squared states
 PILOT = 128
 
 
-class GapEstimate(eqx.Module):
-    """V^pi - V* of every member, with standard errors.
+class GapEstimate(AbstractEstimate):
+    """V^pi - V* of every member, as far as rollouts tell.
 
-    All members meet the same noise, so that their differences are known better than each gap; the standard
-    error of `average` takes that into account.
+    All members meet the same noise, so that their differences are known better than each gap.
     """
 
     mean: Float[np.ndarray, " member"]
     stderr: Float[np.ndarray, " member"]
+    totals: Float[np.ndarray, "member rollout"]
     per_step: Float[np.ndarray, "member time"]
     value: Float[np.ndarray, " member"]  # V*: what the best policy for that member costs
-    average: float
-    average_stderr: float
     num_rollouts: int = eqx.field(static=True)
-
-    @property
-    def argworst(self) -> int:
-        """The member with the largest gap."""
-        return int(np.argmax(self.mean))
-
-    @property
-    def worst(self) -> float:
-        """The largest gap."""
-        return float(np.max(self.mean))
-
-    @property
-    def worst_stderr(self) -> float:
-        """The standard error of the largest gap."""
-        return float(self.stderr[self.argworst])
+    has_light_tail: bool = eqx.field(static=True)
 
 
 def gap(  # noqa: PLR0913
@@ -115,15 +93,14 @@ def estimate_gap(
         num_rollouts=num_rollouts,
         target=target,
     )
-    _, _, per_step, average, average_second = sums.parts
     return GapEstimate(
         mean=sums.mean,
         stderr=sums.stderr,
-        per_step=per_step / sums.count,
+        totals=sums.totals,
+        per_step=sums.parts[2] / sums.count,
         value=value,
-        average=float(average) / sums.count,
-        average_stderr=float(standard_error(average, average_second, sums.count)),
         num_rollouts=sums.count,
+        has_light_tail=have_light_tails(sums.totals),
     )
 
 
@@ -159,7 +136,7 @@ def _block(
     indices: Array,
     is_counted: Array,
 ) -> tuple[Array, ...]:
-    """Sums of totals, their squares, the terms of every step, the mean over members and its square."""
+    """The totals of all members and rollouts, and sums of the terms of every step."""
     keys_noise, keys_policy = rollout_keys(key, indices)
     normals = draw_normals(keys_noise, num_steps=references.K.shape[1], like=references)
 
@@ -171,12 +148,4 @@ def _block(
     terms = jax.vmap(of_member)(references).astype(jnp.float64)
     terms = jnp.where(jnp.isnan(terms), jnp.inf, terms)
     terms = jnp.where(is_counted[None, :, None], terms, 0)
-    totals = jnp.sum(terms, axis=2)
-    average = jnp.mean(totals, axis=0)
-    return (
-        jnp.sum(totals, axis=1),
-        jnp.sum(totals**2, axis=1),
-        jnp.sum(terms, axis=1),
-        jnp.sum(average),
-        jnp.sum(average**2),
-    )
+    return jnp.sum(terms, axis=2), jnp.sum(terms, axis=1)

@@ -14,21 +14,24 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.evaluation.noise import standard_normal
 from lqgap.evaluation.reference import Reference
+from lqgap.evaluation.tails import FEWEST
 from lqgap.progress import track
 from lqgap.systems import LQG
 
 MAX_ROLLOUTS = 10_000_000
 NUMBERS_AT_A_TIME = 4_000_000  # standard normals drawn at once: 32 MB; terms of all members, three times that
 PAIRS_AT_A_TIME = 2_048  # of a member and a rollout: more would leave the processor's cache
+MOST_KEPT = 4_096  # rollouts whose totals are kept; fewer of a thousand members and more
 
 BlockFn = Callable[[Array, Array], tuple[Array, ...]]
 
 
 @dataclass
 class Sums:
-    """The sums of `count` rollouts; the first two are those of totals and of their squares, by member."""
+    """The sums over `count` rollouts of the totals, of their squares, by member, and of anything else."""
 
     count: int
+    kept: list[np.ndarray]  # the totals of the first rollouts, a block each
     parts: list[np.ndarray]
 
     @property
@@ -41,27 +44,34 @@ class Sums:
         """Standard errors of the means."""
         return standard_error(self.parts[0], self.parts[1], self.count)
 
+    @property
+    def totals(self) -> Float[np.ndarray, "member rollout"]:
+        """Of the first rollouts: all of them, or enough to know their law."""
+        return np.concatenate(self.kept, axis=1)[:, : _most_kept(len(self.kept[0]))]
+
 
 def sum_rollouts(
     block_fn: BlockFn, *, label: str, block: int, num_rollouts: int, target: float = np.inf
 ) -> Sums:
-    """Add up `block_fn(indices, is_counted)` over blocks of rollouts.
+    """Add up `block_fn(indices, is_counted)`: totals by member and rollout, then sums of anything else.
 
     Args:
         num_rollouts: how many; with a target, the least number.
         target: go on until no finite mean has a larger standard error, or `MAX_ROLLOUTS` are run.
     """
     is_open = target < np.inf
-    sums = Sums(0, [])
+    sums = Sums(0, [], [])
     with track(label, total=None if is_open else num_rollouts) as advance:
         while sums.count < num_rollouts or (sums.count < MAX_ROLLOUTS and _largest(sums.stderr) > target):
             count = block if is_open else min(block, num_rollouts - sums.count)
             indices = jnp.arange(sums.count, sums.count + block)
-            added = [np.asarray(part) for part in block_fn(indices, indices < sums.count + count)]
+            totals, *others = map(np.asarray, block_fn(indices, indices < sums.count + count))
             with np.errstate(over="ignore"):
+                added = [np.sum(totals, axis=1), np.sum(totals**2, axis=1), *others]
                 before = sums.parts or [np.zeros(())] * len(added)
                 parts = [np.asarray(old + new) for old, new in zip(before, added, strict=True)]
-            sums = Sums(sums.count + count, parts)
+            kept = [totals[:, :count]] if sums.count < _most_kept(len(totals)) else []
+            sums = Sums(sums.count + count, sums.kept + kept, parts)
             advance(count)
     return sums
 
@@ -94,6 +104,10 @@ def standard_error(
     with np.errstate(invalid="ignore"):
         variance = np.maximum(second / count - (first / count) ** 2, 0) * count / max(count - 1, 1)
     return np.where(np.isfinite(first), np.sqrt(variance / count), np.inf)
+
+
+def _most_kept(num_members: int) -> int:
+    return min(MOST_KEPT, max(FEWEST, NUMBERS_AT_A_TIME // num_members))
 
 
 def _largest(stderr: np.ndarray) -> float:

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.arguments import IntLike, read_count, read_key
 from lqgap.evaluation.arguments import read_horizon, read_systems
+from lqgap.evaluation.estimate import AbstractEstimate, have_light_tails
 from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS, block_size, draw_normals, rollout_keys, sum_rollouts
 from lqgap.evaluation.reference import Emission, Reference, emit, excess
 from lqgap.linalg import quadratic
@@ -29,16 +30,19 @@ from lqgap.systems import LQG, Optimum, bias_matrix, require_converged, solve
 from lqgap.systems.kalman import plan_filter
 
 
-class RegretEstimate(eqx.Module):
-    """The regret of every member and the terms it is made of; what is chance has a standard error."""
+class RegretEstimate(AbstractEstimate):
+    """The regret of every member and the terms it is made of, as far as rollouts tell."""
 
     mean: Float[np.ndarray, " member"]
     stderr: Float[np.ndarray, " member"]
+    totals: Float[np.ndarray, "member rollout"]
     per_step: Float[np.ndarray, "member time"]  # ||u_t + K xhat_{t|t}||^2_M, on average
     first: Float[np.ndarray, " member"]
     last: Float[np.ndarray, " member"]
     transient: Float[np.ndarray, " member"]
+    value: Float[np.ndarray, " member"]  # (H + 1) J
     num_rollouts: int = eqx.field(static=True)
+    has_light_tail: bool = eqx.field(static=True)
 
 
 class StationaryReference(eqx.Module):
@@ -104,15 +108,18 @@ def regret(
         block=block_size(len(systems.A), horizon + 1, systems.num_outputs, count),
         num_rollouts=count,
     )
-    _, _, per_step, last = sums.parts
+    *_, per_step, last = sums.parts
     return RegretEstimate(
         mean=sums.mean,
         stderr=sums.stderr,
+        totals=sums.totals,
         per_step=per_step / count,
         first=np.asarray(plants.biases[:, 0]),
         last=last / count,
         transient=np.asarray(jnp.sum(plants.biases[:, 1:] - plants.optimum.J[:, None], axis=1)),
+        value=np.asarray((horizon + 1) * plants.optimum.J),
         num_rollouts=count,
+        has_light_tail=have_light_tails(sums.totals),
     )
 
 
@@ -148,7 +155,7 @@ def _block(
     indices: Array,
     is_counted: Array,
 ) -> tuple[Array, ...]:
-    """Sums over a block of rollouts: of regrets, their squares, the excess at every step, last biases."""
+    """The regrets of a block of rollouts, and sums of the excess at every step and of last biases."""
     keys_noise, keys_policy = rollout_keys(key, indices)
     num_steps = plants.L.shape[1] - 1
     normals = draw_normals(keys_noise, num_steps=num_steps, like=plants.plant)
@@ -162,8 +169,7 @@ def _block(
         total = jnp.where(jnp.isfinite(total), total, jnp.inf)  # a loop that diverged: inf - inf
         steps = jnp.where(jnp.isnan(run.per_step), jnp.inf, run.per_step)
         return (
-            jnp.sum(jnp.where(is_counted, total, 0)),
-            jnp.sum(jnp.where(is_counted, total**2, 0)),
+            jnp.where(is_counted, total, 0),
             jnp.sum(jnp.where(is_counted[:, None], steps, 0), axis=0),
             jnp.sum(jnp.where(is_counted, last, 0)),
         )

@@ -108,11 +108,7 @@ def find_worst(
     candidates = np.concatenate([climbed, theta[others]])[:BATCH]
     judged = search.judge(candidates, key_fresh, FRESH * num_rollouts)
     worst_first = np.argsort(-judged.mean[: len(candidates)])
-    of_members = lambda g: (g.mean, g.stderr, g.per_step, g.value)  # noqa: E731
-    return WorstFound(
-        members=family.members(candidates[worst_first]),
-        gaps=eqx.tree_at(of_members, judged, replace_fn=lambda rows: rows[worst_first]),
-    )
+    return WorstFound(family.members(candidates[worst_first]), judged.subset(worst_first))
 
 
 @dataclass(frozen=True)

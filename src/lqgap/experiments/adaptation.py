@@ -11,6 +11,7 @@ import numpy as np
 
 from lqgap.adaptive import LQGVTR, Trace, VTROptions, run_many
 from lqgap.batches import join, take
+from lqgap.evaluation.estimate import QUANTILES
 from lqgap.evaluation.gap import references_of
 from lqgap.experiments.methods import ABOUT
 from lqgap.experiments.plants import key_for, pad_to
@@ -67,7 +68,10 @@ def _worst_regrets(workspace: Workspace, regret: np.ndarray) -> list[Estimate]:
         value = np.asarray(references_of(systems, horizon=horizon).value)
         D = float(np.max(np.abs((horizon + 1) * J - value)))
         row = int(np.argmax(mean[:, horizon]))
-        found.append(Estimate(mean=float(mean[row, horizon]) + D, stderr=float(stderr[row, horizon])))
+        quantiles = np.quantile(regret[:, :, horizon], QUANTILES, axis=1, method="inverted_cdf")
+        median, most = (np.max(quantiles, axis=1) + D).tolist()
+        at = float(mean[row, horizon]) + D
+        found.append(Estimate(mean=at, stderr=float(stderr[row, horizon]), median=median, most=most))
     return found
 
 

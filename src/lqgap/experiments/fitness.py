@@ -2,7 +2,7 @@
 
 A method is unfit if on some plant
 
-    it diverges:     its gap is not finite, or above 100 times the optimal cost of that plant
+    it diverges:     a run, or all on average, cost more than 100 times the optimum
     it is useless:   its gap is that of zero input, or surely above it
 
 Both are judged wherever gaps are measured: on the class, the map and the real plants, at what a search of the
@@ -14,33 +14,31 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
-LARGE = 100.0  # times the optimal cost: no controller that holds a plant comes near it
+from lqgap.evaluation import GapEstimate
+from lqgap.evaluation.estimate import DIVERGED
+
 SAME = 1e-6  # relative: the noise is common, so that equal inputs have equal gaps
 NUM_STDERR = 2.0
 
 
 def find_trouble(
-    mean: Float[np.ndarray, " plant"],
-    stderr: Float[np.ndarray, " plant"],
-    value: Float[np.ndarray, " plant"],
-    idle: Float[np.ndarray, " plant"],
-    describe: Callable[[int], str],
+    found: GapEstimate, idle: Float[np.ndarray, " plant"], describe: Callable[[int], str]
 ) -> str | None:
     """What speaks against a method, with the plant where it is worst; None if nothing does.
 
     Args:
-        value: optimal costs.
-        idle: gaps of zero input.
+        idle: gaps of zero input on the same plants and noise.
         describe: names the plant of a number.
     """
-    diverges = ~(mean <= LARGE * value)
-    if np.any(diverges):
-        worst = int(np.argmax(np.where(diverges, np.nan_to_num(mean / value, nan=np.inf), -np.inf)))
-        return f"it diverges on {_count(diverges)}, such as {describe(worst)}"
-    more = mean - idle
-    useless = (more > NUM_STDERR * stderr) | ((np.abs(more) <= SAME * idle) & (idle > SAME * value))
+    share = np.maximum(found.share_diverged, ~(found.mean <= DIVERGED * found.value))
+    if np.any(share):
+        worst = int(np.argmax(share))
+        return f"it diverges on {_count(share > 0)}, such as {describe(worst)}"
+    more = found.mean - idle
+    never_acts = (np.abs(more) <= SAME * idle) & (idle > SAME * found.value)
+    useless = never_acts | (more > NUM_STDERR * found.stderr)
     if np.any(useless):
-        worst = int(np.argmax(np.where(useless, mean, -np.inf)))
+        worst = int(np.argmax(np.where(useless, found.mean, -np.inf)))
         return f"no input at all is as good or better on {_count(useless)}, such as {describe(worst)}"
     return None
 

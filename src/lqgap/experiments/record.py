@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, model_validator
 
-FORMAT = 1  # of records; raised when a reader of older ones would misread a new one
+FORMAT = 2  # of records; raised when a reader of older ones would misread a new one
 
 
 def read_number(value: Any) -> Any:
@@ -36,10 +36,24 @@ class Part(BaseModel):
 
 
 class Estimate(Part):
-    """A mean over rollouts with its standard error; zero where it was computed exactly."""
+    """What rollouts say of a mean; its standard error is zero where it was computed exactly.
+
+    Where no interval is claimed, since the tail is heavy or rollouts are too few to tell, `mean` and `stderr`
+    are those of the sample and say little: what single runs cost says more.
+    """
 
     mean: Number
     stderr: Number
+    low: Number | None = None  # ends of a 95 % interval of the true mean; None where none is claimed
+    high: Number | None = None
+    median: Number | None = None  # of single runs
+    most: Number | None = None  # what nine in ten runs do not exceed
+    diverged: Number = 0.0  # the share of runs that cost more than 100 times the optimum
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the mean is known, within its interval."""
+        return self.low is not None and self.high is not None
 
 
 class Parameter(Part):
@@ -160,6 +174,7 @@ class GapMap(Part):
 
     method: str
     gap: list[list[Number]]
+    is_mean: bool = True  # else what nine in ten runs cost at most, since means cannot be known
 
 
 class HeatMap(Part):
@@ -263,7 +278,7 @@ class BoundsSheet(Part):
 class Record(Part):
     """All that a report shows."""
 
-    format: Literal[1]
+    format: Literal[2]
     title: str
     study: str  # resolved, as TOML
     seed: int

@@ -19,6 +19,7 @@ from lqgap.errors import LqgapError
 from lqgap.evaluation import GapEstimate, gap, gap_by_horizon, rollout
 from lqgap.evaluation.gap import references_of
 from lqgap.evaluation.horizons import shorten
+from lqgap.experiments import estimates
 from lqgap.experiments.family import Family
 from lqgap.experiments.fitness import find_trouble
 from lqgap.experiments.methods import ABOUT, make_policy, plan_for
@@ -27,7 +28,6 @@ from lqgap.experiments.provenance import checksum
 from lqgap.experiments.record import (
     BoundRow,
     BoundsSheet,
-    Estimate,
     GapMap,
     HeatMap,
     Look,
@@ -50,7 +50,6 @@ from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, Zero, save_policy
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems import LQG
 from lqgap.theory import bounds, minimax_lower_bound
-from lqgap.theory.certificates.bracket import upper_limit
 from lqgap.theory.lower_bounds.belief import belief_bound, is_small
 
 NOISE = "evaluation noise"  # the same for all methods
@@ -180,33 +179,26 @@ def judge(
     Args:
         idle: those of zero input.
     """
-    mean = stderr = np.zeros(len(workspace.judged.A))
-    unfit = None
+    found, unfit = _no_gaps(len(workspace.judged.A)), None
     if policy is not None:
         found = _gaps(workspace, policy, num_rollouts)
-        mean, stderr = found.mean, found.stderr
-        unfit = find_trouble(mean, stderr, found.value, np.asarray(idle), workspace.describe)
-    of_class, of_map, of_real = (
-        [Estimate(mean=m, stderr=s) for m, s in zip(*parts, strict=True)]
-        for parts in zip(workspace.split(mean), workspace.split(stderr), strict=True)
-    )
-    box, searched = workspace.plants.box, [*of_class, *of_map]
-    worst = _argmax(searched)
+        unfit = find_trouble(found, np.asarray(idle), workspace.describe)
+    of_class, of_map, of_real = (found.subset(rows) for rows in workspace.split(np.arange(len(found.mean))))
+    box, of_ranges = workspace.plants.box, found.subset(np.arange(len(of_class.mean) + len(of_map.mean)))
     gaps = MethodGaps(
         method=name,
-        grid_worst=of_class[_argmax(of_class)],
-        grid_mean=_mean(of_class),
-        box_worst=None if box is None else searched[worst],
-        box_worst_at=None if box is None else _parameters_at(workspace, box, worst),
-        real=of_real,
-        real_worst=of_real[_argmax(of_real)],
-        real_mean=_mean(of_real),
+        grid_worst=estimates.of_worst(of_class),
+        grid_mean=estimates.of_mean(of_class),
+        box_worst=None if box is None else estimates.of_worst(of_ranges),
+        box_worst_at=None if box is None else _parameters_at(workspace, box, estimates.argworst(of_ranges)),
+        real=estimates.of_each(of_real),
+        real_worst=estimates.of_worst(of_real),
+        real_mean=estimates.of_mean(of_real),
     )
-    size = len(of_class)
     return Judged(
         gaps=gaps,
-        heat_map=None if box is None else GapMap(method=name, gap=_table(box, [e.mean for e in of_map])),
-        upper=float(upper_limit(np.asarray(mean[:size]), np.asarray(stderr[:size]), delta=DELTA)),
+        heat_map=None if box is None else _gap_map(box, name, of_map),
+        upper=of_class.upper_limit(DELTA),
         unfit=unfit,
     )
 
@@ -214,14 +206,14 @@ def judge(
 def by_horizon(workspace: Workspace, name: str, policy: AbstractPolicy) -> Growth:
     """The largest gap over the class at every horizon."""
     horizons = workspace.study.evaluation.horizons
-    estimates = gap_by_horizon(
+    found = gap_by_horizon(
         plan_for(policy, workspace.members, horizon=max(horizons)),
         workspace.members,
         horizons=horizons,
         key=key_for(workspace.study.seed, NOISE),
         num_rollouts=workspace.study.evaluation.rollouts,
     )
-    values = [Estimate(mean=float(e.worst), stderr=float(e.worst_stderr)) for e in estimates]
+    values = [estimates.of_worst(each) for each in found]
     label = ABOUT[name].label
     return Growth(
         series=Series(method=name, label=label, kind="worst gap", horizons=list(horizons), values=values)
@@ -265,7 +257,7 @@ def lower_bound(workspace: Workspace) -> LowerBound:
             label="No policy is better",
             kind="lower bound",
             horizons=horizons,
-            values=[Estimate(mean=value, stderr=0.0) for value in values],
+            values=[estimates.exact(value) for value in values],
         ),
     )
 
@@ -329,14 +321,25 @@ def _table(box: BoxMap, values: Sequence[float]) -> list[list[float]]:
     return np.asarray(values[: rows * columns]).reshape(rows, columns).tolist()
 
 
-def _argmax(estimates: Sequence[Estimate]) -> int:
-    return int(np.argmax([estimate.mean for estimate in estimates]))
+def _gap_map(box: BoxMap, name: str, found: GapEstimate) -> GapMap:
+    """Means, or where they cannot be known what nine in ten runs cost at most."""
+    is_mean = found.has_light_tail
+    values = found.mean if is_mean else found.quantiles[:, -1]
+    return GapMap(method=name, gap=_table(box, values.tolist()), is_mean=is_mean)
 
 
-def _mean(estimates: Sequence[Estimate]) -> Estimate:
-    """Plants share noise: the error of their mean is at most the mean of their errors."""
-    mean, stderr = (np.mean([getattr(e, part) for e in estimates]) for part in ("mean", "stderr"))
-    return Estimate(mean=float(mean), stderr=float(stderr))
+def _no_gaps(count: int) -> GapEstimate:
+    """Of a controller that knows the plant."""
+    none, none_each = np.zeros(count), np.zeros((count, 2))
+    return GapEstimate(
+        mean=none,
+        stderr=none,
+        totals=none_each,
+        per_step=none_each,
+        value=none,
+        num_rollouts=2,
+        has_light_tail=True,
+    )
 
 
 def _parameters_at(workspace: Workspace, box: BoxMap, index: int) -> dict[str, float]:

@@ -35,8 +35,8 @@ class TrainingResult(eqx.Module):
 
     @property
     def worst_interval(self) -> tuple[float, float]:
-        """An interval of two standard errors around the largest gap."""
-        return self.gaps.worst - 2 * self.gaps.worst_stderr, self.gaps.worst + 2 * self.gaps.worst_stderr
+        """A 95 % interval of the largest gap; infinite where its tail allows none."""
+        return self.gaps.worst_interval
 
     @property
     def mean_gap(self) -> float:

@@ -1,17 +1,13 @@
 """How good a policy is, as a factor: lower bound <= minimax gap <= worst gap of the policy.
 
-The upper end is exact for linear policies. For others it is the largest upper confidence limit of the
-members,
-
-    max_i mean_i + z stderr_i ,    P(N(0, 1) > z) = delta / N ,
-
-whose confidence 1 - delta holds for all members at once as far as the mean of the rollouts is normally
-distributed. The lower end is computed, not estimated.
+The upper end is exact for linear policies. For others it is the largest of the members' upper confidence
+limits, each of which fails with probability delta / N (`evaluation.estimate`), so that the confidence
+1 - delta holds for all members at once. Where the tail of the gaps is heavy there is no such limit: the upper
+end is infinite, and `doubt` says why. The lower end is computed, not estimated.
 """
 
 import equinox as eqx
 import numpy as np
-import scipy.special
 from jaxtyping import Float, PRNGKeyArray
 
 from lqgap.arguments import FloatLike, IntLike, read_key, read_probability
@@ -32,6 +28,7 @@ class Certificate(eqx.Module):
     stderr: Float[np.ndarray, " member"]  # zero where gaps are exact
     upper: float
     delta: float
+    doubt: str = eqx.field(static=True, default="")  # why `upper` is infinite
 
     @property
     def lower(self) -> float:
@@ -75,13 +72,5 @@ def certify(
     estimate = gap(
         policy, systems, horizon=horizon, key=key, num_rollouts=num_rollouts, limits=limits, ends=ends
     )
-    upper = upper_limit(estimate.mean, estimate.stderr, delta=delta)
-    return Certificate(bound, estimate.mean, estimate.stderr, upper, delta)
-
-
-def upper_limit(
-    mean: Float[np.ndarray, " member"], stderr: Float[np.ndarray, " member"], *, delta: float
-) -> float:
-    """The largest upper confidence limit of all members' gaps."""
-    quantile = float(scipy.special.ndtri(1 - delta / len(mean)))
-    return float(np.max(mean + quantile * stderr))
+    upper = estimate.upper_limit(delta)
+    return Certificate(bound, estimate.mean, estimate.stderr, upper, delta, estimate.doubt)
