@@ -62,7 +62,7 @@ def judge_methods(work: Work, workspace: units.Workspace) -> Iterator[Contender]
     """Make and judge one method after the other; one that cannot be made is left out, with a warning."""
     study = work.study
     for name, options in study.methods.chosen.items():
-        configuration = {"horizon": study.horizon, "options": options.model_dump()}
+        configuration = study.model_dump(include={"horizon", "ends"}) | {"options": options.model_dump()}
         trained, num_rollouts = TrainedPolicy(), study.evaluation.rollouts
         if isinstance(options, Adaptive):
             # One algorithm serves all horizons: it is made for the largest.
@@ -93,7 +93,7 @@ def compute(work: Work, folder: Path) -> Results:
     workspace, audited = run_audit(work, folder)
     judged_plants = judge_plants(work, workspace)
     methods = {each.name: _measure(work, workspace, each) for each in judge_methods(work, workspace)}
-    horizons = {"horizon": study.horizon, "horizons": study.evaluation.horizons}
+    horizons = study.model_dump(include={"horizon", "ends"}) | {"horizons": study.evaluation.horizons}
     lower = work.do(LowerBound, "lower bound", horizons, lambda _: units.lower_bound(workspace))
     theory = work.do(Theory, "bounds", {"horizon": study.horizon}, lambda _: units.theory_bounds(workspace))
     if theory.missing is not None:
@@ -103,7 +103,7 @@ def compute(work: Work, folder: Path) -> Results:
 
 def _judged_by(work: Work) -> dict[str, Any]:
     study = work.study
-    return study.model_dump(include={"horizon", "real"}) | {"map_points": study.evaluation.map_points}
+    return study.model_dump(include={"horizon", "ends", "real"}) | {"map_points": study.evaluation.map_points}
 
 
 def _train(work: Work, workspace: units.Workspace, name: str, configuration: dict[str, Any]) -> TrainedPolicy:
@@ -146,7 +146,7 @@ def _measure(work: Work, workspace: units.Workspace, each: Contender) -> Measure
             Growth,
             f"horizons {name}",
             {**each.configuration, **horizons},
-            lambda _: units.by_horizon(workspace, name, each.policy_fn()),
+            lambda _: units.by_horizon(workspace, name, each.policy_fn(), num_rollouts=evaluation.rollouts),
         )
     return Measured(each.trained, each.judged, found.runs, grown)
 

@@ -19,6 +19,7 @@ from lqgap.errors import LqgapError, NotConvergedError
 from lqgap.evaluation import gap, gap_by_horizon, rollout
 from lqgap.evaluation.gap import references_of
 from lqgap.evaluation.horizons import shorten
+from lqgap.evaluation.reference import Reference
 from lqgap.experiments.methods import ABOUT, make_policy, plan_for
 from lqgap.experiments.plants import BoxMap, Plants, key_for, pad_to
 from lqgap.experiments.provenance import checksum
@@ -47,7 +48,7 @@ from lqgap.experiments.results import (
     Theory,
     TrainedPolicy,
 )
-from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, save_policy
+from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, StationaryLQG, save_policy
 from lqgap.simulators import AbstractFamily, Finite, check_assumptions
 from lqgap.systems import LQG
 from lqgap.theory import bounds, minimax_lower_bound
@@ -149,7 +150,7 @@ def audit(plants: Plants) -> AuditedClass:
 def optimum(workspace: Workspace) -> JudgedPlants:
     """What a controller that knows its plant costs, for every plant that methods are evaluated on."""
     plants = workspace.plants
-    value = np.asarray(references_of(workspace.judged, horizon=workspace.study.horizon).value)
+    value = np.asarray(_references(workspace, workspace.judged, workspace.study.horizon).value)
     _, of_map, of_real = workspace.split(value)
     real = [
         Plant(name=name, parameters=dict(parameters), is_member=is_member, optimal_cost=cost)
@@ -179,6 +180,7 @@ def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
             family=workspace.plants.family,
             members=workspace.members,
             horizon=study.horizon,
+            ends=study.ends,
             seed=study.seed,
             checkpoints=workspace.folder / "checkpoints" / f"{name}-{key[:8]}",
         )
@@ -204,7 +206,14 @@ def judge(workspace: Workspace, name: str, policy: AbstractPolicy | None, *, num
     if policy is not None:
         study = workspace.study
         key = key_for(study.seed, NOISE)
-        estimate = gap(policy, workspace.judged, horizon=study.horizon, key=key, num_rollouts=num_rollouts)
+        estimate = gap(
+            policy,
+            workspace.judged,
+            horizon=study.horizon,
+            key=key,
+            num_rollouts=num_rollouts,
+            ends=study.ends,
+        )
         mean, stderr = estimate.mean, estimate.stderr
     of_class, of_map, of_real = (
         [Estimate(mean=m, stderr=s) for m, s in zip(*parts, strict=True)]
@@ -230,15 +239,16 @@ def judge(workspace: Workspace, name: str, policy: AbstractPolicy | None, *, num
     )
 
 
-def by_horizon(workspace: Workspace, name: str, policy: AbstractPolicy) -> Growth:
+def by_horizon(workspace: Workspace, name: str, policy: AbstractPolicy, *, num_rollouts: int) -> Growth:
     """The largest gap over the class at every horizon."""
-    horizons = workspace.study.evaluation.horizons
+    study, horizons = workspace.study, workspace.study.evaluation.horizons
     estimates = gap_by_horizon(
         plan_for(policy, workspace.members, horizon=max(horizons)),
         workspace.members,
         horizons=horizons,
-        key=key_for(workspace.study.seed, NOISE),
-        num_rollouts=workspace.study.evaluation.rollouts,
+        key=key_for(study.seed, NOISE),
+        num_rollouts=num_rollouts,
+        ends=study.ends,
     )
     values = [Estimate(mean=float(e.worst), stderr=float(e.worst_stderr)) for e in estimates]
     label = ABOUT[name].label
@@ -252,7 +262,9 @@ def runs(workspace: Workspace, name: str, policy: AbstractPolicy | None) -> Runs
     real, horizon, found = workspace.plants.real, workspace.study.horizon, []
     for index in range(min(workspace.study.evaluation.trajectories, len(real.names))):
         plant = take(real.systems, index)
-        acting = FiniteHorizonLQG(plant, horizon) if policy is None else policy
+        acting = policy or (
+            FiniteHorizonLQG(plant, horizon) if workspace.study.ends else StationaryLQG(plant)
+        )
         key = jax.random.fold_in(key_for(workspace.study.seed, "runs"), index)
         run = rollout(acting, plant, horizon=horizon, key=key)
         parts = {part: np.asarray(getattr(run, part)).tolist() for part in ("cost", "u", "y")}
@@ -265,16 +277,19 @@ def lower_bound(workspace: Workspace) -> LowerBound:
     study = workspace.study
     corners = workspace.members.subset(_corners(workspace.members))
     # The sharpest kind if its sums are small enough, or else the one that always is.
-    pair = take(references_of(corners.systems, horizon=study.horizon), [0, -1])
+    pair = take(_references(workspace, corners.systems, study.horizon), [0, -1])
     kinds = ("bayes",) if is_small(pair, num_steps=2) else ("two-point",)
-    bound = minimax_lower_bound(corners, horizon=study.horizon, kinds=kinds)
+    bound = minimax_lower_bound(corners, horizon=study.horizon, kinds=kinds, ends=study.ends)
     set_by = list(bound.pair)
     horizons, values = [study.horizon], [float(bound.value)]
     if study.evaluation.horizons and bound.kind == "bayes" and bound.num_steps == 2:  # cheap at any horizon
         horizons = list(study.evaluation.horizons)
-        references = references_of(corners.subset(set_by).systems, horizon=max(horizons))
-        shorter = [shorten(references, sooner=max(horizons) - horizon) for horizon in horizons]
+        references = _references(workspace, corners.subset(set_by).systems, max(horizons))
+        # Where the task goes on, the first steps are the same whatever the horizon.
+        different = horizons if study.ends else horizons[:1]
+        shorter = [shorten(references, sooner=max(horizons) - horizon) for horizon in different]
         values = [float(belief_bound(each, num_steps=2, tolerance=BOUND_TOLERANCE).value) for each in shorter]
+        values *= len(horizons) // len(different)
     return LowerBound(
         value=float(bound.value),
         kind=bound.kind,
@@ -309,6 +324,10 @@ def theory_bounds(workspace: Workspace) -> Theory:
     ]
     vacuous = {name: bool(bound.vacuous) for name, bound in columns.items()}
     return Theory(sheet=BoundsSheet(title=sheet.title, horizon=horizon, rows=rows, vacuous=vacuous))
+
+
+def _references(workspace: Workspace, systems: LQG, horizon: int) -> Reference:
+    return references_of(systems, horizon=horizon, ends=workspace.study.ends)
 
 
 def _parameter(parameter: Any) -> Parameter:
