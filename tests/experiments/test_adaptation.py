@@ -19,15 +19,18 @@ def test_the_record_tells_what_lqg_vtr_did(finished):
         assert len(part.regret) == len(part.model) == 9
         assert part.set_size[0] == 4
     (series,) = [s for s in record.horizons.series if s.method == "vtr"]
-    assert series.kind == "regret + D_h"
+    assert series.kind == "worst gap"
     assert series.horizons == [4, 8, 12]
 
 
-def test_regret_and_the_transient_bound_the_gap(small, tmp_path):
+def test_its_gap_is_measured_like_that_of_all_others(small, tmp_path):
     workspace = Workspace(Plants(*small, trust=False), list(range(4)), tmp_path)
-    options = Adaptive(runs=200)
+    options = Adaptive(runs=50)
     series = adapt(workspace, "vtr", options).series
-    bound = series.values[series.horizons.index(8)]
-    worst = judge(workspace, "vtr", policy_of(workspace, options), num_rollouts=200, idle=[]).gaps.grid_worst
-    assert worst.mean <= bound.mean + 4 * np.hypot(worst.stderr, bound.stderr)
-    assert bound.mean > 0
+    grown = series.values[series.horizons.index(8)]
+    worst = judge(
+        workspace, "vtr", policy_of(workspace, options), num_rollouts=50, idle=np.inf
+    ).gaps.grid_worst
+    # Noise is drawn for all steps at once, so it differs with the longest horizon.
+    assert abs(worst.mean - grown.mean) < 5 * np.hypot(worst.stderr, grown.stderr)
+    assert grown.mean > 0

@@ -17,10 +17,24 @@ def members():
     return FAMILY.grid(2)
 
 
-def made(name, options, tmp_path):
+def made(name, options, tmp_path, *, family=FAMILY, ends=False):
     return make_policy(
-        name, options, family=FAMILY, members=members(), horizon=6, seed=0, checkpoints=tmp_path
+        name,
+        options,
+        family=family,
+        members=members(),
+        horizon=6,
+        ends=ends,
+        seed=0,
+        checkpoints=tmp_path,
     ).policy
+
+
+@pytest.mark.parametrize("name", ["nominal", "bank", "identify"])
+def test_policies_go_on_unless_the_task_ends(tmp_path, name):
+    options = EVERY_METHOD.chosen[name]
+    assert made(name, options, tmp_path).horizon is None
+    assert made(name, options, tmp_path, ends=True).horizon == (None if name == "nominal" else 6)
 
 
 def test_every_method_is_described():
@@ -30,9 +44,8 @@ def test_every_method_is_described():
 def test_the_nominal_controller_is_that_of_the_middle(tmp_path):
     policy = made("nominal", Plain(), tmp_path)
     np.testing.assert_array_equal(policy.A, FAMILY.nominal().A)
-    of_class = make_policy(
-        "nominal", Plain(), family=members(), members=members(), horizon=6, seed=0, checkpoints=tmp_path
-    ).policy
+    assert policy.num_transient > 0  # its filter starts as those of the banks do
+    of_class = made("nominal", Plain(), tmp_path, family=members())
     np.testing.assert_array_equal(of_class.A, members()[2].A)
 
 
@@ -59,7 +72,7 @@ def test_each_kind_of_policy_is_trained_with_checkpoints(tmp_path, kind, cls):
 
 
 def test_a_policy_planned_for_another_horizon_keeps_what_was_trained(tmp_path):
-    bank = made("bank", Plain(), tmp_path)
+    bank = made("bank", Plain(), tmp_path, ends=True)
     trained = eqx.tree_at(lambda b: b.log_prior, bank, bank.log_prior + np.arange(4.0))
     longer = plan_for(RandomProbe(2, trained), members(), horizon=9)
     fresh = ModelBank(members().systems, horizon=9)

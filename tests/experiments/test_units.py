@@ -8,7 +8,7 @@ import lqgap as lg
 from lqgap.experiments import units
 from lqgap.experiments.members import audit
 from lqgap.experiments.parsing import parse_study
-from lqgap.experiments.plants import Plants
+from lqgap.experiments.plants import Plants, key_for
 from lqgap.experiments.results import Theory
 
 
@@ -36,6 +36,29 @@ def test_gaps_are_split_by_where_plants_come_from(tmp_path, small):
     assert of_class == [0, 1, 2, 3]
     assert of_real == [13, 14, 15, 16]
     assert len(of_map) == 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ends", [True, False])
+def test_gaps_are_those_of_a_task_that_ends_or_goes_on(tmp_path, ends):
+    more = "[grid]\npoints = 2\n[methods]\nbank = {}\n[evaluation]\nrollouts = 200\nhorizons = [5, 9]\nmap_points = 2"
+    plants = plants_of(tmp_path, 'family = "mass_spring_damper"', more)
+    study = plants.study.model_copy(update={"ends": ends})
+    plants = Plants(study, plants.source, trust=False)
+    workspace = units.Workspace(plants, [0, 1, 2, 3], tmp_path)
+    trained = units.train(workspace, "bank", key="0" * 8)
+    bank = lg.load_policy(tmp_path / trained.file)
+    assert bank.horizon == (5 if ends else None)
+    judged = units.judge(workspace, "bank", bank, num_rollouts=200, idle=np.inf)
+    alone = lg.gap(
+        bank, workspace.members, horizon=5, key=key_for(0, units.NOISE), num_rollouts=200, ends=ends
+    )
+    np.testing.assert_allclose(judged.gaps.grid_worst.mean, alone.worst, rtol=1e-9)
+    grown = units.by_horizon(workspace, "bank", bank, num_rollouts=200).series
+    assert grown.values[1].mean > grown.values[0].mean
+    bound = units.lower_bound(workspace)
+    assert 0 < bound.value < alone.worst
+    assert len(bound.series.values) == len(bound.series.horizons)
 
 
 UNSTABLE = 'A = [[1.1]]\nB = [["push"]]\nC = [[1.0]]\nparameters = {push = [1.0, 2.0]}'

@@ -168,7 +168,7 @@ def _series():
         "robust": ("Robust training", "worst gap", lambda h: 12 + 1.3 * math.log(h)),
         "nominal": ("LQG of the nominal plant", "worst gap", lambda h: 0.7 * h),
         "bank": ("Untrained bank", "worst gap", lambda h: 17 + 2 * math.log(h)),
-        "vtr": ("LQG-VTR: regret + D_h", "regret + D_h", lambda h: 9 * math.sqrt(h)),
+        "vtr": ("LQG-VTR", "worst gap", lambda h: 9 * math.sqrt(h)),
         None: ("certified lower bound", "lower bound", lambda h: 9.9 * (1 - math.exp(-h / 30))),
     }
     return [

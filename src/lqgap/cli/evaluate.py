@@ -21,6 +21,7 @@ def run_evaluate(path: Path | None, policy: Path, *, seed: int | None, trust: bo
         horizon=workspace.study.horizon,
         key=key_for(workspace.study.seed, NOISE),
         num_rollouts=workspace.study.evaluation.rollouts,
+        ends=workspace.study.ends,
     )
     parts = (real.names, estimate.mean.tolist(), estimate.stderr.tolist(), estimate.value.tolist())
     rows = [

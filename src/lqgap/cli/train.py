@@ -27,6 +27,7 @@ def run_train(path: Path | None, output: Path, *, method: str, seed: int | None,
         family=workspace.plants.family,
         members=workspace.members,
         horizon=study.horizon,
+        ends=study.ends,
         seed=study.seed,
         checkpoints=output.with_name(f"{output.name}.checkpoints"),
     )

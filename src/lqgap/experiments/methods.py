@@ -1,4 +1,7 @@
-"""The methods of a study as policies: from the class and the horizon to a controller that can be judged."""
+"""The methods of a study as policies: from the class and the horizon to a controller that can be judged.
+
+In a task that goes on all of them go on; in one that ends, banks have gains planned for its horizon.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -82,11 +85,20 @@ class Made:
 
 
 def make_policy(
-    name: str, options: Table, *, family: Family, members: Finite, horizon: int, seed: int, checkpoints: Path
+    name: str,
+    options: Table,
+    *,
+    family: Family,
+    members: Finite,
+    horizon: int,
+    ends: bool,
+    seed: int,
+    checkpoints: Path,
 ) -> Made:
     """The policy of a method; training is taken up where checkpoints left it."""
     key = key_for(seed, f"train {name}")
     monitor = Monitor(folder=checkpoints)
+    planned = horizon if ends else None
     match name, options:
         case "nominal", _:
             middle = members[len(members) // 2] if isinstance(family, Finite) else family.nominal()
@@ -94,12 +106,12 @@ def make_policy(
         case "linear", _:
             return Made(find_stabilizer(members))
         case "bank", _:
-            return Made(ModelBank(members.systems, horizon=horizon))
+            return Made(ModelBank(members.systems, horizon=planned))
         case "identify", Identify():
-            bank = ModelBank(members.systems, horizon=horizon)
+            bank = ModelBank(members.systems, horizon=planned)
             return Made(explore_then_commit(bank, options.probe, scale=options.scale))
         case "robust" | "randomized", Trained():
-            start = _start(options, members, horizon, key)
+            start = _start(options, members, planned, key)
             train = train_robust if name == "robust" else train_randomized
         case _:
             raise InvalidArgumentError(f"there is no policy for the method {name!r}")
@@ -108,7 +120,7 @@ def make_policy(
         steps=steps, validate_every=min(VALIDATE_EVERY, steps), receipt_rollouts=RECEIPT_ROLLOUTS
     )
     result: TrainingResult = train(
-        start, members, horizon=horizon, key=key, options=training, monitor=monitor
+        start, members, horizon=horizon, key=key, options=training, monitor=monitor, ends=ends
     )
     return Made(result.policy, result.history)
 
@@ -118,7 +130,7 @@ def plan_for(policy: AbstractPolicy, members: Finite, *, horizon: int) -> Abstra
     return policy.for_horizon(horizon, systems=members.systems)
 
 
-def _start(options: Trained, members: Finite, horizon: int, key: Array) -> AbstractPolicy:
+def _start(options: Trained, members: Finite, horizon: int | None, key: Array) -> AbstractPolicy:
     """The policy that training begins with."""
     systems = members.systems
     if options.policy == "recurrent":

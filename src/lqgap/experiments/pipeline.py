@@ -82,7 +82,7 @@ def compute(work: Work, folder: Path) -> Results:
     if not methods.keys() - {REFERENCE} and work.left_out:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in work.left_out.items())
         raise NotConvergedError(f"no method is left: {reasons}")
-    horizons = {"horizon": study.horizon, "horizons": study.evaluation.horizons}
+    horizons = study.model_dump(include={"horizon", "ends"}) | {"horizons": study.evaluation.horizons}
     lower = work.do(LowerBound, "lower bound", horizons, lambda _: units.lower_bound(workspace))
     theory = work.do(Theory, "bounds", {"horizon": study.horizon}, lambda _: units.theory_bounds(workspace))
     if theory.missing is not None:
@@ -92,14 +92,16 @@ def compute(work: Work, folder: Path) -> Results:
 
 def _judged_by(work: Work) -> dict[str, Any]:
     study = work.study
-    return study.model_dump(include={"horizon": True, "real": True, "evaluation": {"rollouts", "map_points"}})
+    return study.model_dump(
+        include={"horizon": True, "ends": True, "real": True, "evaluation": {"rollouts", "map_points"}}
+    )
 
 
 def _contend(
     work: Work, workspace: units.Workspace, judged_plants: JudgedPlants, name: str, options: Table
 ) -> Contender:
     study = work.study
-    configuration = {"horizon": study.horizon, "options": options.model_dump()}
+    configuration = study.model_dump(include={"horizon", "ends"}) | {"options": options.model_dump()}
     trained, num_rollouts = TrainedPolicy(), study.evaluation.rollouts
     if isinstance(options, Adaptive):
         # One algorithm serves all horizons: it is made for the largest.
@@ -161,7 +163,7 @@ def _measure(work: Work, workspace: units.Workspace, each: Contender) -> Measure
             Growth,
             f"horizons {name}",
             {**each.configuration, **horizons},
-            lambda _: units.by_horizon(workspace, name, each.policy_fn()),
+            lambda _: units.by_horizon(workspace, name, each.policy_fn(), num_rollouts=evaluation.rollouts),
         )
     return Measured(each.trained, each.judged, found.runs, grown)
 

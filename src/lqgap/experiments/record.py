@@ -153,7 +153,7 @@ class Series(Part):
 
     method: str | None  # None for a bound that no method belongs to
     label: str
-    kind: Literal["worst gap", "lower bound", "regret + D_h"]
+    kind: Literal["worst gap", "lower bound"]
     horizons: list[int]
     values: list[Estimate]
 

@@ -225,6 +225,7 @@ class Study(Table):
 
     title: str = Field(default="", max_length=200)
     horizon: int = Field(default=100, ge=1, le=100_000)
+    ends: bool = False
     seed: int = Field(default=0, ge=0, lt=2**32)
     plant: Plant
     cost: Cost | None = None

@@ -19,6 +19,7 @@ from lqgap.errors import LqgapError
 from lqgap.evaluation import GapEstimate, gap, gap_by_horizon, rollout
 from lqgap.evaluation.gap import references_of
 from lqgap.evaluation.horizons import shorten
+from lqgap.evaluation.reference import Reference
 from lqgap.experiments import estimates
 from lqgap.experiments.family import Family
 from lqgap.experiments.fitness import find_trouble
@@ -46,7 +47,7 @@ from lqgap.experiments.results import (
     Theory,
     TrainedPolicy,
 )
-from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, Zero, save_policy
+from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, StationaryLQG, Zero, save_policy
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems import LQG
 from lqgap.theory import bounds, minimax_lower_bound
@@ -145,6 +146,7 @@ def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
             family=workspace.plants.family,
             members=workspace.members,
             horizon=study.horizon,
+            ends=study.ends,
             seed=study.seed,
             checkpoints=workspace.folder / "checkpoints" / f"{name}-{key[:8]}",
         )
@@ -203,15 +205,16 @@ def judge(
     )
 
 
-def by_horizon(workspace: Workspace, name: str, policy: AbstractPolicy) -> Growth:
+def by_horizon(workspace: Workspace, name: str, policy: AbstractPolicy, *, num_rollouts: int) -> Growth:
     """The largest gap over the class at every horizon."""
-    horizons = workspace.study.evaluation.horizons
+    study, horizons = workspace.study, workspace.study.evaluation.horizons
     found = gap_by_horizon(
         plan_for(policy, workspace.members, horizon=max(horizons)),
         workspace.members,
         horizons=horizons,
-        key=key_for(workspace.study.seed, NOISE),
-        num_rollouts=workspace.study.evaluation.rollouts,
+        key=key_for(study.seed, NOISE),
+        num_rollouts=num_rollouts,
+        ends=study.ends,
     )
     values = [estimates.of_worst(each) for each in found]
     label = ABOUT[name].label
@@ -225,7 +228,9 @@ def runs(workspace: Workspace, name: str, policy: AbstractPolicy | None) -> Runs
     real, horizon, found = workspace.plants.real, workspace.study.horizon, []
     for index in range(min(workspace.study.evaluation.trajectories, len(real.names))):
         plant = take(real.systems, index)
-        acting = FiniteHorizonLQG(plant, horizon) if policy is None else policy
+        acting = policy or (
+            FiniteHorizonLQG(plant, horizon) if workspace.study.ends else StationaryLQG(plant)
+        )
         key = jax.random.fold_in(key_for(workspace.study.seed, "runs"), index)
         run = rollout(acting, plant, horizon=horizon, key=key)
         parts = {part: np.asarray(getattr(run, part)).tolist() for part in ("cost", "u", "y")}
@@ -238,16 +243,19 @@ def lower_bound(workspace: Workspace) -> LowerBound:
     study = workspace.study
     corners = workspace.members.subset(_corners(workspace.members))
     # The sharpest kind if its sums are small enough, or else the one that always is.
-    pair = take(references_of(corners.systems, horizon=study.horizon), [0, -1])
+    pair = take(_references(workspace, corners.systems, study.horizon), [0, -1])
     kinds = ("bayes",) if is_small(pair, num_steps=2) else ("two-point",)
-    bound = minimax_lower_bound(corners, horizon=study.horizon, kinds=kinds)
+    bound = minimax_lower_bound(corners, horizon=study.horizon, kinds=kinds, ends=study.ends)
     set_by = list(bound.pair)
     horizons, values = [study.horizon], [float(bound.value)]
     if study.evaluation.horizons and bound.kind == "bayes" and bound.num_steps == 2:  # cheap at any horizon
         horizons = list(study.evaluation.horizons)
-        references = references_of(corners.subset(set_by).systems, horizon=max(horizons))
-        shorter = [shorten(references, sooner=max(horizons) - horizon) for horizon in horizons]
+        references = _references(workspace, corners.subset(set_by).systems, max(horizons))
+        # Where the task goes on, the first steps are the same whatever the horizon.
+        different = horizons if study.ends else horizons[:1]
+        shorter = [shorten(references, sooner=max(horizons) - horizon) for horizon in different]
         values = [float(belief_bound(each, num_steps=2, tolerance=BOUND_TOLERANCE).value) for each in shorter]
+        values *= len(horizons) // len(different)
     return LowerBound(
         value=float(bound.value),
         kind=bound.kind,
@@ -284,11 +292,21 @@ def theory_bounds(workspace: Workspace) -> Theory:
     return Theory(sheet=BoundsSheet(title=sheet.title, horizon=horizon, rows=rows, vacuous=vacuous))
 
 
+def _references(workspace: Workspace, systems: LQG, horizon: int) -> Reference:
+    return references_of(systems, horizon=horizon, ends=workspace.study.ends)
+
+
 def _gaps(workspace: Workspace, policy: AbstractPolicy, num_rollouts: int) -> GapEstimate:
     """On every plant that methods are evaluated on, and on the noise that is the same for all."""
     study = workspace.study
-    key = key_for(study.seed, NOISE)
-    return gap(policy, workspace.judged, horizon=study.horizon, key=key, num_rollouts=num_rollouts)
+    return gap(
+        policy,
+        workspace.judged,
+        horizon=study.horizon,
+        key=key_for(study.seed, NOISE),
+        num_rollouts=num_rollouts,
+        ends=study.ends,
+    )
 
 
 def _middle(family: Family) -> str:
