@@ -6,7 +6,7 @@ import numpy as np
 from random_systems import random_plant
 
 import lqgap as lg
-from lqgap.evaluation.reference import excess, reference_of
+from lqgap.evaluation.reference import begin, excess, reference_of
 from lqgap.policies import FiniteHorizonLQG, StationaryLQG
 from lqgap.policies.limits import read_limits
 from lqgap.systems import filter_record
@@ -20,9 +20,8 @@ def free():
 def test_the_optimal_policy_has_no_excess(seed):
     plant = random_plant(seed)
     normals = jnp.asarray(np.random.default_rng(seed).normal(size=(11, 2)))
-    run = excess(
-        FiniteHorizonLQG(plant, 10), reference_of(plant, horizon=10), normals, jax.random.key(0), free()
-    )
+    policy, reference = FiniteHorizonLQG(plant, 10), reference_of(plant, horizon=10)
+    run = excess(policy, reference, normals, begin(policy, reference, jax.random.key(0)), free())
     np.testing.assert_allclose(run.per_step, 0, atol=1e-20)
 
 
@@ -31,7 +30,7 @@ def test_the_excess_is_what_the_definition_says_along_the_same_observations(seed
     reference = reference_of(plant, horizon=10)
     normals = jnp.asarray(np.random.default_rng(seed).normal(size=(11, 2)))
     policy = StationaryLQG(plant)
-    run = excess(policy, reference, normals, jax.random.key(0), free())
+    run = excess(policy, reference, normals, begin(policy, reference, jax.random.key(0)), free())
 
     finite = lg.solve_finite(plant, horizon=10)
     predicted, memory, u = jnp.zeros(3), policy.init(jax.random.key(0)), jnp.zeros(2)
@@ -44,4 +43,4 @@ def test_the_excess_is_what_the_definition_says_along_the_same_observations(seed
         predicted = plant.A @ belief + plant.B @ u
         deviation = u + finite.K[h] @ belief
         np.testing.assert_allclose(run.per_step[h], deviation @ finite.M[h] @ deviation, rtol=1e-8)
-    np.testing.assert_allclose(run.predicted, predicted, rtol=1e-9)
+    np.testing.assert_allclose(run.end.predicted, predicted, rtol=1e-9)

@@ -1,19 +1,20 @@
 """The sim-to-real gap of any policy on every member of a class, by the identity of `reference`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.arguments import FloatLike, IntLike, read_count, read_key, read_positive
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.evaluation.arguments import cast, read_horizon, read_precision, read_systems
 from lqgap.evaluation.estimate import AbstractEstimate, have_light_tails
 from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS, block_size, draw_normals, rollout_keys, sum_rollouts
-from lqgap.evaluation.reference import Reference, excess, reference_of
+from lqgap.evaluation.reference import Reference, RolloutState, begin, excess, reference_of
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.simulators.finite import Members
@@ -21,6 +22,7 @@ from lqgap.systems import LQG
 
 MAX_TERMS = 100_000_000  # of members, steps and squared states
 PILOT = 128
+MARKS = 8  # last steps that rollouts are summed up to, or a multiple of it
 
 
 class GapEstimate(AbstractEstimate):
@@ -83,25 +85,55 @@ def estimate_gap(
     dtype: Any = jnp.float64,
 ) -> GapEstimate:
     """The gap against the references of all members, from arguments that have been read."""
+    last = [references.K.shape[1] - 1]
+    return estimate_gaps(
+        policy, references, limits, last, key=key, num_rollouts=num_rollouts, target=target, dtype=dtype
+    )[0]
+
+
+def estimate_gaps(
+    policy: AbstractPolicy,
+    references: Reference,
+    limits: Limits,
+    last_steps: Sequence[int],
+    *,
+    key: PRNGKeyArray,
+    num_rollouts: int,
+    target: float = np.inf,
+    dtype: Any = jnp.float64,
+) -> list[GapEstimate]:
+    """The gaps up to each of the last steps, from the same rollouts; V* is that of the whole horizon."""
     value = np.asarray(references.value)
     num_members, num_steps, num_outputs = len(value), references.K.shape[1], references.C.shape[-2]
     policy, references, limits = cast((policy, references, limits), dtype)
+
+    marks = pad_marks(last_steps)
+
+    def block_fn(indices: Array, is_counted: Array) -> tuple[Any, Any]:
+        states = begin_block(policy, references, key, indices)
+        block = run_block(policy, references, limits, key, indices, is_counted, marks, states)
+        return np.asarray(block.totals)[: len(last_steps)].reshape(-1, len(indices)), block.per_step
+
     sums = sum_rollouts(
-        lambda indices, is_counted: _block(policy, references, limits, key, indices, is_counted),
+        block_fn,
         label="gap",
         block=block_size(num_members, num_steps, num_outputs, num_rollouts),
         num_rollouts=num_rollouts,
         target=target,
     )
-    return GapEstimate(
-        mean=sums.mean,
-        stderr=sums.stderr,
-        totals=sums.totals,
-        per_step=sums.parts[2] / sums.count,
-        value=value,
-        num_rollouts=sums.count,
-        has_light_tail=have_light_tails(sums.totals),
-    )
+    per_step = sums.parts[2] / sums.count
+    return [
+        GapEstimate(
+            mean=sums.mean[rows],
+            stderr=sums.stderr[rows],
+            totals=sums.totals[rows],
+            per_step=np.where(np.arange(num_steps) <= last, per_step, 0),
+            value=value,
+            num_rollouts=sums.count,
+            has_light_tail=have_light_tails(sums.totals[rows]),
+        )
+        for last, rows in zip(last_steps, np.arange(len(sums.mean)).reshape(-1, num_members), strict=True)
+    ]
 
 
 def references_of(systems: LQG, *, horizon: int, ends: bool = True) -> Reference:
@@ -127,25 +159,51 @@ def _references_of(systems: LQG, horizon: int, ends: bool) -> Reference:
     return jax.vmap(lambda plant: reference_of(plant, horizon=horizon, ends=ends))(systems)
 
 
+class Block(eqx.Module):
+    """Some rollouts of all members: totals up to given steps, sums of the terms of every step, their ends."""
+
+    totals: Float[Array, "mark member rollout"]
+    per_step: Float[Array, "member time"]
+    states: RolloutState
+
+
+def pad_marks(last_steps: Sequence[int]) -> Int[Array, " mark"]:
+    """The steps and the last one again, so that few numbers of them, and few programs, are met."""
+    count = -(-len(last_steps) // MARKS) * MARKS
+    return jnp.asarray([*last_steps, *[last_steps[-1]] * (count - len(last_steps))])
+
+
 @eqx.filter_jit
-def _block(
+def begin_block(policy: AbstractPolicy, references: Reference, key: Array, indices: Array) -> RolloutState:
+    """The rollouts of these numbers on all members, before the first step."""
+    _, keys = rollout_keys(key, indices)
+    of_member = jax.vmap(lambda reference, k: begin(policy, reference, k), in_axes=(None, 0))
+    return jax.vmap(of_member, in_axes=(0, None))(references, keys)
+
+
+@eqx.filter_jit
+def run_block(
     policy: AbstractPolicy,
     references: Reference,
     limits: Limits,
     key: Array,
     indices: Array,
     is_counted: Array,
-) -> tuple[Array, ...]:
-    """The totals of all members and rollouts, and sums of the terms of every step."""
-    keys_noise, keys_policy = rollout_keys(key, indices)
-    normals = draw_normals(keys_noise, num_steps=references.K.shape[1], like=references)
-
-    def of_member(reference: Reference) -> Array:
-        return jax.vmap(lambda normal, k: excess(policy, reference, normal, k, limits).per_step)(
-            normals, keys_policy
-        )
-
-    terms = jax.vmap(of_member)(references).astype(jnp.float64)
+    marks: Array,
+    states: RolloutState,
+) -> Block:
+    """The same rollouts over the steps of the references; totals are those up to the steps `marks`."""
+    keys, _ = rollout_keys(key, indices)
+    normals = draw_normals(keys, num_steps=references.K.shape[1], like=references)
+    of_rollout = jax.vmap(
+        lambda reference, normal, state: excess(policy, reference, normal, state, limits),
+        in_axes=(None, 0, 0),
+    )
+    run = jax.vmap(of_rollout, in_axes=(0, None, 0))(references, normals, states)
+    terms = run.per_step.astype(jnp.float64)
     terms = jnp.where(jnp.isnan(terms), jnp.inf, terms)
     terms = jnp.where(is_counted[None, :, None], terms, 0)
-    return jnp.sum(terms, axis=2), jnp.sum(terms, axis=1)
+    # By a sum for each mark, not by running ones, whose rounding depends on how many there are.
+    is_before = jnp.arange(terms.shape[2])[None, :] <= marks[:, None]
+    totals = jax.vmap(lambda before: jnp.sum(jnp.where(before, terms, 0), axis=2))(is_before)
+    return Block(totals, jnp.sum(terms, axis=1), run.end)

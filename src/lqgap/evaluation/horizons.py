@@ -20,7 +20,7 @@ from jaxtyping import PRNGKeyArray
 from lqgap.arguments import IntLike, read_count, read_key
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import MAX_HORIZON, read_horizon, read_systems
-from lqgap.evaluation.gap import GapEstimate, estimate_gap, references_of
+from lqgap.evaluation.gap import GapEstimate, estimate_gap, estimate_gaps, references_of
 from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS
 from lqgap.evaluation.reference import Reference
 from lqgap.policies import AbstractPolicy
@@ -55,12 +55,18 @@ def gap_by_horizon(
     count = read_count("num_rollouts", num_rollouts, least=2, most=MAX_ROLLOUTS)
     limits = read_limits(None, num_inputs=policy.num_inputs)
     references = references_of(systems, horizon=longest, ends=ends)
-    estimates = []
-    for horizon in horizons:
-        planned = policy.for_horizon(horizon) if ends else policy
-        shorter = shorten(references, sooner=longest - horizon)
-        estimates.append(estimate_gap(planned, shorter, limits, key=key, num_rollouts=count))
-    return estimates
+    if not ends:
+        return estimate_gaps(policy, references, limits, horizons, key=key, num_rollouts=count)
+    return [
+        estimate_gap(
+            policy.for_horizon(horizon),
+            shorten(references, sooner=longest - horizon),
+            limits,
+            key=key,
+            num_rollouts=count,
+        )
+        for horizon in horizons
+    ]
 
 
 def shorten(references: Reference, *, sooner: int) -> Reference:

@@ -32,6 +32,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from lqgap.linalg import quadratic
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits
+from lqgap.policies.policy import Memory
 from lqgap.systems import LQG, solve_finite
 
 
@@ -55,11 +56,19 @@ class Emission(eqx.Module):
     xhat: Float[Array, " state"]
 
 
+class RolloutState(eqx.Module):
+    """Where a rollout stands before step h: what the policy remembers, xhat_{h|h-1} and u_{h-1}."""
+
+    memory: Memory
+    predicted: Float[Array, " state"]
+    u_last: Float[Array, " input"]
+
+
 class Excess(eqx.Module):
-    """|| u_h + K_h xhat_{h|h} ||^2_{M_h} of every step, and the prediction the rollout ended with."""
+    """|| u_h + K_h xhat_{h|h} ||^2_{M_h} of every step, and where the rollout ended."""
 
     per_step: Float[Array, " time"]
-    predicted: Float[Array, " state"]
+    end: RolloutState
 
 
 def reference_of(plant: LQG, *, horizon: int, ends: bool = True) -> Reference:
@@ -89,11 +98,16 @@ def emit(
     return Emission(C @ predicted + innovation, predicted + L @ innovation)
 
 
+def begin(policy: AbstractPolicy, reference: Reference, key: PRNGKeyArray) -> RolloutState:
+    """Before the first observation."""
+    return RolloutState(policy.init(key), jnp.zeros_like(reference.A[0]), jnp.zeros_like(reference.B[0]))
+
+
 def excess(
     policy: AbstractPolicy,
     reference: Reference,
     normals: Float[Array, "time output"],
-    key: PRNGKeyArray,
+    start: RolloutState,
     limits: Limits,
     *,
     backprop_decay: Float[Array, ""] | None = None,
@@ -107,19 +121,18 @@ def excess(
     """
     A, B, C = reference.A, reference.B, reference.C
 
-    def step(carry: tuple[Any, Array, Array], given: tuple[Array, ...]) -> tuple[Any, Array]:
-        memory, predicted, u_last = _decay(carry, backprop_decay)
+    def step(state: RolloutState, given: tuple[Array, ...]) -> tuple[RolloutState, Array]:
+        state = _decay(state, backprop_decay)
         K, M, L, S_root, normal = given
-        now = emit(C, L, S_root, predicted, normal)
-        memory, u = policy.step(memory, now.y, u_last)
+        now = emit(C, L, S_root, state.predicted, normal)
+        memory, u = policy.step(state.memory, now.y, state.u_last)
         u = limits.clip(u)
-        return (memory, A @ now.xhat + B @ u, u), quadratic(u + K @ now.xhat, M)
+        return RolloutState(memory, A @ now.xhat + B @ u, u), quadratic(u + K @ now.xhat, M)
 
-    start = (policy.init(key), jnp.zeros_like(A[0]), jnp.zeros_like(B[0]))
     steps = (reference.K, reference.M, reference.L, reference.S_root, normals)
     # Rematerialised in the backward pass: less memory, and faster.
-    (_, predicted, _), per_step = jax.lax.scan(jax.checkpoint(step), start, steps)
-    return Excess(per_step=per_step, predicted=predicted)
+    end, per_step = jax.lax.scan(jax.checkpoint(step), start, steps)
+    return Excess(per_step=per_step, end=end)
 
 
 def _decay(tree: Any, share: Float[Array, ""] | None) -> Any:

@@ -21,7 +21,7 @@ from lqgap.arguments import IntLike, read_count, read_key
 from lqgap.evaluation.arguments import read_horizon, read_systems
 from lqgap.evaluation.estimate import AbstractEstimate, have_light_tails
 from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS, block_size, draw_normals, rollout_keys, sum_rollouts
-from lqgap.evaluation.reference import Emission, Reference, emit, excess
+from lqgap.evaluation.reference import Emission, Reference, begin, emit, excess
 from lqgap.linalg import quadratic
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
@@ -162,9 +162,11 @@ def _block(
 
     def of_member(member: StationaryReference) -> tuple[Array, ...]:
         reference = member.over(num_steps)
-        run = jax.vmap(lambda normal, k: excess(policy, reference, normal, k, limits))(normals, keys_policy)
+        run = jax.vmap(
+            lambda normal, k: excess(policy, reference, normal, begin(policy, reference, k), limits)
+        )(normals, keys_policy)
         transient = jnp.sum(member.biases[1:] - member.optimum.J)
-        last = jax.vmap(lambda mu: member.bias_after(num_steps - 1, mu))(run.predicted)
+        last = jax.vmap(lambda mu: member.bias_after(num_steps - 1, mu))(run.end.predicted)
         total = member.biases[0] + jnp.sum(run.per_step, axis=1) + transient - last
         total = jnp.where(jnp.isfinite(total), total, jnp.inf)  # a loop that diverged: inf - inf
         steps = jnp.where(jnp.isnan(run.per_step), jnp.inf, run.per_step)

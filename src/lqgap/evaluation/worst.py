@@ -23,7 +23,7 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import read_horizon
 from lqgap.evaluation.gap import GapEstimate, gap
 from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS, draw_normals, rollout_keys
-from lqgap.evaluation.reference import excess, reference_of
+from lqgap.evaluation.reference import begin, excess, reference_of
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.simulators import Finite
@@ -256,8 +256,11 @@ def _slopes(
         reference = reference_of(branch.plant(value), horizon=horizon, ends=ends)
         keys_noise, keys_policy = rollout_keys(key, jnp.arange(num_rollouts))
         normals = draw_normals(keys_noise, num_steps=horizon + 1, like=reference)
-        run = jax.vmap(lambda normal, k: jnp.sum(excess(policy, reference, normal, k, limits).per_step))
-        return jnp.mean(run(normals, keys_policy))
+
+        def total(normal: Array, key: Array) -> Array:
+            return jnp.sum(excess(policy, reference, normal, begin(policy, reference, key), limits).per_step)
+
+        return jnp.mean(jax.vmap(total)(normals, keys_policy))
 
     # One member after the other: their loops must not run at the same time (docs/decisions/0005).
     return jax.lax.map(jax.grad(gap_at), values)

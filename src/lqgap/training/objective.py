@@ -24,7 +24,7 @@ from lqgap.evaluation.arguments import cast
 from lqgap.evaluation.exact import exact_gap
 from lqgap.evaluation.gap import references_of
 from lqgap.evaluation.monte_carlo import draw_normals, rollout_keys
-from lqgap.evaluation.reference import Reference, excess
+from lqgap.evaluation.reference import Reference, begin, excess
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy, Mixture
 from lqgap.policies.limits import Limits
 from lqgap.systems import LQG
@@ -103,9 +103,9 @@ class SampledObjective(AbstractObjective):
         normals = draw_normals(keys_noise, num_steps=num_steps, like=self.references)
 
         def of_pair(reference: Reference, own: Any, normal: Array, key: Array) -> Array:
-            run = excess(
-                policy_from(own), reference, normal, key, self.limits, backprop_decay=self.backprop_decay
-            )
+            policy = policy_from(own)
+            start = begin(policy, reference, key)
+            run = excess(policy, reference, normal, start, self.limits, backprop_decay=self.backprop_decay)
             return jnp.sum(run.per_step)
 
         of_member = jax.vmap(of_pair, in_axes=(None, 0, 0, 0))
