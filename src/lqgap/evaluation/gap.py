@@ -154,11 +154,6 @@ def references_of(systems: LQG, *, horizon: int, ends: bool = True) -> Reference
     return references
 
 
-@eqx.filter_jit
-def _references_of(systems: LQG, horizon: int, ends: bool) -> Reference:
-    return jax.vmap(lambda plant: reference_of(plant, horizon=horizon, ends=ends))(systems)
-
-
 class Block(eqx.Module):
     """Some rollouts of all members: totals up to given steps, sums of the terms of every step, their ends."""
 
@@ -207,3 +202,8 @@ def run_block(
     is_before = jnp.arange(terms.shape[2])[None, :] <= marks[:, None]
     totals = jax.vmap(lambda before: jnp.sum(jnp.where(before, terms, 0), axis=2))(is_before)
     return Block(totals, jnp.sum(terms, axis=1), run.end)
+
+
+@eqx.filter_jit
+def _references_of(systems: LQG, horizon: int, ends: bool) -> Reference:
+    return jax.vmap(lambda plant: reference_of(plant, horizon=horizon, ends=ends))(systems)
