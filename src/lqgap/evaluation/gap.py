@@ -122,6 +122,11 @@ def references_of(systems: LQG, *, horizon: int, ends: bool = True) -> Reference
     return references
 
 
+def have_optimum(systems: LQG, *, horizon: int, ends: bool = True) -> np.ndarray:
+    """Which plants of a batch have an optimal cost."""
+    return np.isfinite(np.asarray(_references_of(systems, horizon, ends).value))
+
+
 @eqx.filter_jit
 def _references_of(systems: LQG, horizon: int, ends: bool) -> Reference:
     return jax.vmap(lambda plant: reference_of(plant, horizon=horizon, ends=ends))(systems)
