@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.evaluation import SearchOptions, find_worst
+from lqgap.evaluation import find_worst
+from lqgap.evaluation.worst import Search
 from lqgap.policies import ModelBank, StationaryLQG
 from lqgap.simulators import Ball, ParameterBox
 
@@ -68,19 +69,18 @@ def test_a_search_begins_where_it_is_told_and_needs_no_derivative():
     family = ParameterBox(build_hidden, {"place": (0.0, 1.0), "gain": (0.2, 1.2)})
     policy = StationaryLQG(build(0.3, 1.0))
     starts = np.array([[0.1, 0.3], [0.9, 1.1]])
-    stay, climb = (
-        find_worst(
-            policy,
-            family,
-            key=jax.random.key(0),
-            horizon=30,
-            num_rollouts=8,
-            options=SearchOptions(starts, climbs=climbs, by_derivative=False),
-        )
-        for climbs in (0, 8)
-    )
-    np.testing.assert_array_equal(np.sort(stay.members.parameters, axis=0), starts)
-    np.testing.assert_allclose(climb.members.parameters[0], [0.37, 0.8], atol=0.1)
+    for num_climbs, expected, tolerance in ((0, starts[1], 0.0), (8, [0.37, 0.8], 0.1)):
+        search = Search(policy, family, jax.random.key(0), 30, 8, num_climbs=num_climbs, by_derivative=False)
+        found = search.climb_from(starts, search.gaps(starts))
+        np.testing.assert_allclose(found[0], expected, rtol=0, atol=tolerance)
+
+
+def test_members_without_an_optimum_are_passed_over():
+    family = ParameterBox(lambda pole, gain: build(1.1, gain), {"pole": (0.0, 1.0), "gain": (0.0, 1.0)})
+    search = Search(StationaryLQG(build(1.1, 0.5)), family, jax.random.key(0), 30, 8, ends=False)
+    gaps = search.gaps(np.array([[0.5, 0.5], [0.5, 0.0], [0.5, 0.4]]))
+    assert gaps[1] == -np.inf
+    assert np.all(np.isfinite(gaps[[0, 2]]))
 
 
 def test_gaps_of_what_is_found_are_those_on_fresh_noise():

@@ -5,7 +5,7 @@ import pytest
 import lqgap as lg
 from lqgap.experiments.family import make_family
 from lqgap.experiments.parsing import parse_study
-from lqgap.experiments.plants import key_for, make_map, make_members, make_real, pad_to
+from lqgap.experiments.plants import Plants, key_for, make_map, make_members, make_real, pad_to
 
 PLANT = '[plant]\nfamily = "mass_spring_damper"\n'
 
@@ -77,14 +77,32 @@ def test_the_map_is_over_the_first_two_intervals(tmp_path):
     study, family, _ = study_of(tmp_path, "[evaluation]\nmap_points = 3")
     box = make_map(study, family)
     assert (box.x.name, box.y.name, box.held) == ("stiffness", "gain", {})
-    np.testing.assert_array_equal(box.members.parameters[:3], [[0.5, 1], [2.25, 1], [4, 1]])
+    assert (box.shape, box.x_values.tolist(), box.y_values.tolist()) == ((3, 3), [0.5, 2.25, 4], [1, 3, 5])
     three = 'family = "mass_spring_damper"\nmass = [1, 2]'
     study, family, _ = study_of(tmp_path, "[evaluation]\nmap_points = 3", plant=f"[plant]\n{three}\n")
     box = make_map(study, family)
     assert box.held == {"mass": 1.5}
-    assert len(box.members) == 9 + 64
     study, family, _ = study_of(tmp_path, "", plant='[plant]\nfamily = "unknown_sign"\n')
     assert make_map(study, family) is None
+
+
+def test_plants_of_the_ranges_are_tried_the_map_first_and_corners_and_others_where_it_does_not_show_all(
+    tmp_path,
+):
+    def tried(plant):
+        text = f"[plant]\n{plant}\n[evaluation]\nmap_points = 3"
+        return Plants(*parse_study(text, name="study.toml", folder=tmp_path), trust=False).tried.parameters
+
+    spring = 'family = "mass_spring_damper"'
+    np.testing.assert_array_equal(tried(spring)[:3], [[0.5, 1], [2.25, 1], [4, 1]])
+    assert len(tried(spring)) == 9
+    three = np.asarray(tried(f"{spring}\nmass = [1, 2]"))
+    assert len(three) == 9 + 64
+    ends = [np.isin(column, [column.min(), column.max()]) for column in three[9:].T]
+    assert np.sum(np.all(ends, axis=0)) == 8
+    one = np.asarray(tried(f"{spring}\nstiffness = 1"))
+    assert (one.min(), one.max()) == (1, 5)
+    assert set(np.asarray(tried('family = "unknown_sign"')).ravel()) == {-1, 1}
 
 
 def test_every_purpose_and_seed_has_a_key_of_its_own():

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import lqgap as lg
 from lqgap.experiments import units
+from lqgap.experiments.judging import judge, optimum
 from lqgap.experiments.members import audit
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants, key_for
@@ -33,9 +34,15 @@ def test_gaps_are_split_by_where_plants_come_from(tmp_path, small):
     total = 4 + 9 + 4
     assert len(workspace.judged.A) == total
     of_class, of_map, of_real = workspace.split(np.arange(float(total)))
-    assert of_class == [0, 1, 2, 3]
-    assert of_real == [13, 14, 15, 16]
+    assert of_class.tolist() == [0, 1, 2, 3]
+    assert of_real.tolist() == [13, 14, 15, 16]
     assert len(of_map) == 9
+    assert workspace.describe(0) == workspace.members.describe(0)
+    assert workspace.describe(4) == plants.tried.describe(0)
+    assert [workspace.describe(index) for index in (15, 16)] == [
+        "given 1 (stiffness = 9, gain = 2)",
+        "outside 1",
+    ]
 
 
 @pytest.mark.slow
@@ -49,7 +56,7 @@ def test_gaps_are_those_of_a_task_that_ends_or_goes_on(tmp_path, ends):
     trained = units.train(workspace, "bank", key="0" * 8)
     bank = lg.load_policy(tmp_path / trained.file)
     assert bank.horizon == (5 if ends else None)
-    judged = units.judge(workspace, "bank", bank, num_rollouts=200, idle=np.inf)
+    judged = judge(workspace, "bank", bank, num_rollouts=200, idle=[np.inf] * len(workspace.is_solvable))
     alone = lg.gap(
         bank, workspace.members, horizon=5, key=key_for(0, units.NOISE), num_rollouts=200, ends=ends
     )
@@ -95,7 +102,7 @@ def test_a_fuzzed_plant_is_audited_or_refused(tmp_path_factory, matrices, low, h
     message = ""
     try:
         plants = plants_of(folder, "\n".join(plant), "[grid]\npoints = 2")
-        units.optimum(units.Workspace(plants, audit(plants).kept, folder))
+        optimum(units.Workspace(plants, audit(plants).kept, folder))
     except lg.LqgapError as error:
         message = str(error)
     assert "\n" not in message

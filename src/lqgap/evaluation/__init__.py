@@ -6,13 +6,12 @@ from lqgap.evaluation.history import MemoryPlan, plan_memory
 from lqgap.evaluation.horizons import gap_by_horizon
 from lqgap.evaluation.regret import RegretEstimate, regret
 from lqgap.evaluation.rollout import Trajectory, rollout
-from lqgap.evaluation.worst import SearchOptions, WorstFound, find_worst
+from lqgap.evaluation.worst import WorstFound, find_worst
 
 __all__ = [
     "GapEstimate",
     "MemoryPlan",
     "RegretEstimate",
-    "SearchOptions",
     "Trajectory",
     "WorstFound",
     "closed_loop_radius",

@@ -154,6 +154,11 @@ def references_of(systems: LQG, *, horizon: int, ends: bool = True) -> Reference
     return references
 
 
+def have_optimum(systems: LQG, *, horizon: int, ends: bool = True) -> np.ndarray:
+    """Which plants of a batch have an optimal cost."""
+    return np.isfinite(np.asarray(_references_of(systems, horizon, ends).value))
+
+
 class Block(eqx.Module):
     """Some rollouts of all members: totals up to given steps, sums of the terms of every step, their ends."""
 

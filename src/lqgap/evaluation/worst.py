@@ -19,9 +19,9 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from lqgap.arguments import IntLike, read_count, read_key
-from lqgap.errors import InvalidArgumentError
+from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.evaluation.arguments import read_horizon
-from lqgap.evaluation.gap import GapEstimate, gap
+from lqgap.evaluation.gap import GapEstimate, gap, have_optimum
 from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS, draw_normals, rollout_keys
 from lqgap.evaluation.reference import begin, excess, reference_of
 from lqgap.policies import AbstractPolicy
@@ -56,22 +56,6 @@ class WorstFound(eqx.Module):
         return self.members.describe(self.gaps.argworst)
 
 
-@dataclass(frozen=True)
-class SearchOptions:
-    """How hard to look.
-
-    Args:
-        starts: rows of parameter values to set out from, in place of corners and random members.
-        climbs: how often each climber tries to get higher.
-        by_derivative: whether derivatives are used where there are some; they are a program of their own to
-            compile.
-    """
-
-    starts: Rows | None = None
-    climbs: int = 8
-    by_derivative: bool = True
-
-
 def find_worst(
     policy: AbstractPolicy,
     family: AbstractFamily,
@@ -81,7 +65,6 @@ def find_worst(
     limits: LimitsLike = None,
     num_rollouts: IntLike = 64,
     ends: bool = True,
-    options: SearchOptions | None = None,
 ) -> WorstFound:
     """Search the ranges of a family for the members on which a policy loses most.
 
@@ -98,45 +81,59 @@ def find_worst(
     horizon = read_horizon(policy, horizon)
     num_rollouts = read_count("num_rollouts", num_rollouts, least=2, most=MAX_ROLLOUTS // FRESH)
     key_start, key_noise, key_fresh = jax.random.split(read_key(key), 3)
-    options = options or SearchOptions()
-    search = _Search(policy, family, key_noise, horizon, limits, num_rollouts, ends, options)
-    theta = search.starts(key_start) if options.starts is None else options.starts
-    gaps = search.gaps(theta)
-    climbers = search.spread(theta, gaps)
-    climbed = search.climb(theta[climbers], gaps[climbers], np.random.default_rng(_seed(key_start)))
-    others = np.setdiff1d(np.argsort(-gaps)[:BATCH], climbers)
-    candidates = np.concatenate([climbed, theta[others]])[:BATCH]
+    search = Search(policy, family, key_noise, horizon, num_rollouts, limits=limits, ends=ends)
+    theta = spread_starts(family, key_start)
+    candidates = search.climb_from(theta, search.gaps(theta))
     judged = search.judge(candidates, key_fresh, FRESH * num_rollouts)
     worst_first = np.argsort(-judged.mean[: len(candidates)])
     return WorstFound(family.members(candidates[worst_first]), judged.subset(worst_first))
 
 
+def spread_starts(family: AbstractFamily, key: PRNGKeyArray) -> Rows:
+    """Corners of the ranges, with all choices, and random members."""
+    ends = [parameter.points(2) for parameter in family.parameters]
+    corners = np.array(list(itertools.islice(itertools.product(*ends), 2**16)))
+    some = np.random.default_rng(_seed(key)).permutation(len(corners))[:BATCH]
+    corners = corners[some][family.is_inside(corners[some])]
+    return np.concatenate([corners, family.sample_parameters(key, NUM_STARTS)])[:NUM_STARTS]
+
+
 @dataclass(frozen=True)
-class _Search:
-    """What all steps of one search have in common."""
+class Search:
+    """A search that climbs on the noise of one key.
+
+    Args:
+        num_climbs: how often each climber tries to get higher.
+        by_derivative: whether derivatives are used where there are some, which is a program of its own.
+    """
 
     policy: AbstractPolicy
     family: AbstractFamily
     key_noise: Array
     horizon: int
-    limits: LimitsLike
     num_rollouts: int
-    ends: bool
-    options: SearchOptions
+    limits: LimitsLike = None
+    ends: bool = True
+    num_climbs: int = 8
+    by_derivative: bool = True
 
-    def starts(self, key: Array) -> Rows:
-        """Corners of the ranges, with all choices, and random members."""
-        ends = [parameter.points(2) for parameter in self.family.parameters]
-        corners = np.array(list(itertools.islice(itertools.product(*ends), 2**16)))
-        some = np.random.default_rng(_seed(key)).permutation(len(corners))[:BATCH]
-        corners = corners[some][self.family.is_inside(corners[some])]
-        return np.concatenate([corners, self.family.sample_parameters(key, NUM_STARTS)])[:NUM_STARTS]
+    def climb_from(
+        self, theta: Rows, gaps: Float[np.ndarray, " member"]
+    ) -> Float[np.ndarray, "candidate parameter"]:
+        """At most one batch of rows with large gaps: where climbers got, and the worst of the starts.
+
+        Args:
+            gaps: of the starts, on the noise of the search.
+        """
+        climbers = self._spread(theta, gaps)
+        climbed = self._climb(theta[climbers], gaps[climbers])
+        others = [row for row in np.argsort(-gaps)[:BATCH] if row not in climbers]
+        return np.concatenate([climbed, theta[others]])[:BATCH]
 
     def gaps(self, theta: Rows) -> np.ndarray:
-        """The gaps of many members on the noise of the search."""
+        """The gaps of many members on the noise of the search; minus infinity where there is no optimum."""
         batches = (theta[first : first + BATCH] for first in range(0, len(theta), BATCH))
-        parts = [self.judge(batch, self.key_noise, self.num_rollouts).mean[: len(batch)] for batch in batches]
-        return np.concatenate(parts)
+        return np.concatenate([self._gaps_of_batch(batch) for batch in batches])
 
     def judge(self, theta: Rows, key: Array, num_rollouts: int) -> GapEstimate:
         """The gaps of at most one batch of members, the last of which fills it up."""
@@ -151,7 +148,17 @@ class _Search:
             ends=self.ends,
         )
 
-    def spread(self, theta: Rows, gaps: np.ndarray) -> list[int]:
+    def _gaps_of_batch(self, theta: Rows) -> np.ndarray:
+        try:
+            return self.judge(theta, self.key_noise, self.num_rollouts).mean[: len(theta)]
+        except NotConvergedError:
+            members = self.family.members(theta)
+            is_solvable = have_optimum(members.systems, horizon=self.horizon, ends=self.ends)
+            if not np.any(is_solvable):
+                return np.full(len(theta), -np.inf)
+            return np.where(is_solvable, self._gaps_of_batch(_fill(theta, is_solvable)), -np.inf)
+
+    def _spread(self, theta: Rows, gaps: np.ndarray) -> list[int]:
         """The numbers of the worst rows that lie apart from each other."""
         low, width = self._extent()
         unit = (theta - low) / width
@@ -163,12 +170,13 @@ class _Search:
                 chosen.append(int(row))
         return chosen
 
-    def climb(self, theta: Rows, gaps: np.ndarray, random: np.random.Generator) -> Rows:
+    def _climb(self, theta: Rows, gaps: np.ndarray) -> Rows:
         """The rows after all climbs."""
+        random = np.random.default_rng(_seed(self.key_noise))
         low, width = self._extent()
         stride = np.full(len(theta), STRIDE)
         rows = np.arange(len(theta))
-        for _ in range(self.options.climbs):
+        for _ in range(self.num_climbs):
             trials = theta[:, None] + stride[:, None, None] * self._directions(theta, random) * width
             trials = np.clip(trials, low, low + width)
             inside = self.family.is_inside(trials.reshape(-1, len(low))).reshape(trials.shape[:2])
@@ -198,7 +206,7 @@ class _Search:
     def _slopes(self, branch: Branch, theta: Rows) -> Float[np.ndarray, "member continuous"]:
         """The directions of the gap's derivative, in units of the ranges; zero where there is none."""
         low, high = branch.ends
-        if not (branch.is_traceable and self.options.by_derivative):
+        if not (branch.is_traceable and self.by_derivative):
             return np.zeros((len(theta), len(low)))
         values = theta[np.minimum(np.arange(NUM_CLIMBERS), len(theta) - 1)][:, branch.columns]
         limits = read_limits(self.limits, num_inputs=self.policy.num_inputs)
@@ -233,6 +241,11 @@ def _fan(
     others = random.normal(size=(NUM_TRIALS - len(along) - len(ways), len(slope)))
     others /= np.linalg.norm(others, axis=1, keepdims=True)
     return np.concatenate([*(s[None] for s in along), ways, others])
+
+
+def _fill(theta: Rows, is_kept: np.ndarray) -> Rows:
+    """The rows that are kept, and the first of them in place of the others."""
+    return theta[np.where(is_kept, np.arange(len(theta)), np.argmax(is_kept))]
 
 
 def _seed(key: Array) -> np.ndarray:

@@ -1,10 +1,11 @@
 """From the results of all units of work to the record of a study."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lqgap.experiments.methods import ABOUT
-from lqgap.experiments.recommendation import Candidate, Recommendation, is_equal, recommend
+from lqgap.experiments.recommendation import Candidate, Recommendation, is_within_noise, recommend
 from lqgap.experiments.record import (
     FORMAT,
     Audit,
@@ -58,7 +59,12 @@ def assemble(
     gaps = [each.judged.gaps for each in methods.values()]
     found = recommend(
         {
-            name: Candidate(each.judged.gaps, each.trained.file is not None, each.judged.unfit is None)
+            name: Candidate(
+                each.judged.gaps,
+                each.judged.totals,
+                has_file=each.trained.file is not None,
+                is_fit=each.judged.unfit is None,
+            )
             for name, each in methods.items()
             if ABOUT[name].kind != "reference"
         }
@@ -117,7 +123,8 @@ def _disagreement(gaps: Sequence[MethodGaps], found: Recommendation) -> list[str
     if found.method is None or any(part.box_worst is not None for part in gaps):
         return []
     best = min(real, key=lambda name: real[name].mean)
-    if found.method == best or is_equal(real[found.method], real[best]):
+    more = real[found.method].mean - real[best].mean
+    if is_within_noise(more, math.hypot(real[best].stderr, real[found.method].stderr), real[best].mean):
         return []
     return [
         f"on the real plants {ABOUT[best].label} has the smaller worst gap ({real[best].mean:.3g} against "

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lqgap.errors import NotConvergedError
-from lqgap.experiments import adaptation, units
+from lqgap.experiments import adaptation, judging, units
 from lqgap.experiments.assembly import Measured, Results
 from lqgap.experiments.members import audit
 from lqgap.experiments.provenance import checksum
@@ -29,6 +29,7 @@ from lqgap.experiments.study import Adaptive, Table
 from lqgap.experiments.work import Work
 from lqgap.policies import load_policy
 
+NUM_CLIMBS = 8  # of the search for the worst plant
 REFERENCE = "oracle"  # the method that knows the plant, and has no policy
 
 
@@ -57,7 +58,7 @@ def run_audit(work: Work, folder: Path) -> tuple[units.Workspace, AuditedClass]:
 
 def judge_plants(work: Work, workspace: units.Workspace) -> JudgedPlants:
     """The plants that methods are evaluated on."""
-    return work.do(JudgedPlants, "optimum", _judged_by(work), lambda _: units.optimum(workspace))
+    return work.do(JudgedPlants, "optimum", _judged_by(work), lambda _: judging.optimum(workspace))
 
 
 def judge_methods(work: Work, workspace: units.Workspace, judged_plants: JudgedPlants) -> Iterator[Contender]:
@@ -102,11 +103,11 @@ def _contend(
 ) -> Contender:
     study = work.study
     configuration = study.model_dump(include={"horizon", "ends"}) | {"options": options.model_dump()}
-    trained, num_rollouts = TrainedPolicy(), study.evaluation.rollouts
+    trained, num_rollouts, num_climbs = TrainedPolicy(), study.evaluation.rollouts, NUM_CLIMBS
     if isinstance(options, Adaptive):
         # One algorithm serves all horizons: it is made for the largest.
         configuration["horizons"] = study.evaluation.horizons
-        num_rollouts = max(2, options.runs)
+        num_rollouts, num_climbs = max(2, options.runs), 1
         policy_fn = functools.partial(adaptation.policy_of, workspace, options)
     elif name == REFERENCE:
         policy_fn = _no_policy
@@ -118,8 +119,13 @@ def _contend(
         Judged,
         f"gaps {name}",
         {**configuration, **_judged_by(work)},
-        lambda _: units.judge(
-            workspace, name, policy_fn(), num_rollouts=num_rollouts, idle=judged_plants.idle
+        lambda _: judging.judge(
+            workspace,
+            name,
+            policy_fn(),
+            num_rollouts=num_rollouts,
+            idle=judged_plants.idle,
+            num_climbs=num_climbs,
         ),
     )
     return Contender(name, options, trained, policy_fn, configuration, judged)

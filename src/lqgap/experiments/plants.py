@@ -17,6 +17,7 @@ from jaxtyping import Array
 
 from lqgap.batches import join
 from lqgap.errors import LqgapError
+from lqgap.evaluation.worst import spread_starts
 from lqgap.experiments.family import Family, make_family
 from lqgap.experiments.parsing import Source
 from lqgap.experiments.store import key_of
@@ -28,7 +29,6 @@ from lqgap.systems.lqg import MATRICES
 from lqgap.training.checkpoint import fingerprint
 
 MAX_MEMBERS = 400  # of the class: banks run a filter for each
-NUM_SAMPLED = 64  # plants of the box in addition to the map, if it has more than two parameters
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,18 @@ class RealPlants:
 
 @dataclass(frozen=True)
 class BoxMap:
-    """A grid over two parameters, the others held in the middle; then further plants of the box, if any."""
+    """A grid over two parameters, the others held in the middle; a row for each value of the second."""
 
-    members: Finite
     x: Parameter
     y: Parameter
     x_values: np.ndarray
     y_values: np.ndarray
     held: Mapping[str, float]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return len(self.y_values), len(self.x_values)
 
 
 class Plants:
@@ -84,13 +88,19 @@ class Plants:
         return make_map(self.study, self.family)
 
     @functools.cached_property
+    def tried(self) -> Finite | None:
+        """Plants of the ranges on which all methods are evaluated; those of the map come first."""
+        if not isinstance(self.family, AbstractFamily):
+            return None
+        return self.family.members(_rows_to_try(self.study, self.family, self.box))
+
+    @functools.cached_property
     def fingerprint(self) -> str:
         """A hash of all plants where the text of the study does not determine them; else empty."""
         if isinstance(self.study.plant, FamilyPlant | MatrixPlant):
             return ""
         nominal = None if isinstance(self.family, Finite) else self.family.nominal()
-        box = None if self.box is None else self.box.members
-        return fingerprint(nominal, self.members, self.real.systems, box)
+        return fingerprint(nominal, self.members, self.real.systems, self.tried)
 
 
 def key_for(seed: int, purpose: str) -> Array:
@@ -144,21 +154,14 @@ def make_real(study: Study, family: Family, source: Source) -> RealPlants:
 
 
 def make_map(study: Study, family: Family) -> BoxMap | None:
-    """The plants over which gaps are mapped; None if the family has fewer than two intervals."""
+    """The first two intervals of a family; None if it has fewer."""
     intervals = [p for p in getattr(family, "parameters", ()) if isinstance(p, Parameter) and not p.choices]
     if not isinstance(family, AbstractFamily) or len(intervals) < 2:
         return None
     x, y = intervals[:2]
     count = study.evaluation.map_points
-    x_values, y_values = x.points(count), y.points(count)
-    middle = {p.name: p.middle for p in family.parameters}
-    rows = [{**middle, y.name: v, x.name: w} for v in y_values for w in x_values]
-    theta = np.asarray([[row[name] for name in family.names] for row in rows])
-    held = {name: value for name, value in middle.items() if name not in (x.name, y.name)}
-    if held:
-        more = family.sample(key_for(study.seed, "box"), NUM_SAMPLED)
-        theta = np.concatenate([theta, np.asarray(more.parameters)])
-    return BoxMap(family.members(theta), x, y, x_values, y_values, held)
+    held = {p.name: p.middle for p in family.parameters if p.name not in (x.name, y.name)}
+    return BoxMap(x, y, x.points(count), y.points(count), held)
 
 
 def pad(plants: list[LQG]) -> LQG:
@@ -190,6 +193,16 @@ def pad_to(plant: LQG, states: int) -> LQG:
             widen(plant.S0, both, both),
         ),
     )
+
+
+def _rows_to_try(study: Study, family: AbstractFamily, box: BoxMap | None) -> np.ndarray:
+    """The map; and corners and random plants, unless it shows all there is."""
+    more = spread_starts(family, key_for(study.seed, "box"))
+    if box is None:
+        return more
+    rows = [{**box.held, box.y.name: v, box.x.name: w} for v in box.y_values for w in box.x_values]
+    of_map = np.asarray([[row[name] for name in family.names] for row in rows])
+    return np.concatenate([of_map, more]) if box.held else of_map
 
 
 def _values(members: Finite, index: int) -> dict[str, float]:

@@ -5,7 +5,7 @@ Two are equal if the noise explains their difference, and is no larger than the 
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +21,14 @@ class Candidate:
     """What is known of a method."""
 
     gaps: MethodGaps
+    totals: Sequence[float]  # single runs on the worst plant; of all methods on the same noise
     has_file: bool
     is_fit: bool
+
+    @property
+    def worst(self) -> float:
+        """The largest gap over all that was tried."""
+        return worst_of(self.gaps).mean
 
 
 @dataclass(frozen=True)
@@ -36,15 +42,15 @@ class Recommendation:
 
 def recommend(candidates: Mapping[str, Candidate]) -> Recommendation:
     """The choice; None if no method with a file is fit."""
-    fit = {name: worst_of(each.gaps) for name, each in candidates.items() if each.is_fit}
-    usable = {name: worst for name, worst in fit.items() if candidates[name].has_file}
+    fit = {name: each for name, each in candidates.items() if each.is_fit}
+    usable = {name: each for name, each in fit.items() if each.has_file}
     if not usable:
         return Recommendation(None, better=_best(fit) if fit else None)
     best = _best(usable)
-    equal = [name for name, worst in usable.items() if name == best or is_equal(worst, usable[best])]
-    chosen = min(equal, key=lambda name: (SIMPLEST_FIRST.index(name), usable[name].mean))
+    equal = [name for name, each in usable.items() if name == best or _is_equal(each, usable[best])]
+    chosen = min(equal, key=lambda name: (SIMPLEST_FIRST.index(name), usable[name].worst))
     leader = _best(fit)
-    is_behind = leader not in usable and not is_equal(usable[chosen], fit[leader])
+    is_behind = leader not in usable and not _is_equal(usable[chosen], fit[leader])
     return Recommendation(
         chosen, tuple(name for name in equal if name != chosen), leader if is_behind else None
     )
@@ -56,11 +62,19 @@ def worst_of(gaps: MethodGaps) -> Estimate:
     return max((each for each in found if each is not None), key=lambda each: each.mean)
 
 
-def is_equal(one: Estimate, best: Estimate) -> bool:
-    """Whether the noise explains how much larger one is than the best, and is not all there is."""
-    noise = NUM_STDERR * float(np.hypot(one.stderr, best.stderr))
-    return math.isfinite(noise) and one.mean - best.mean <= noise <= best.mean
+def is_within_noise(more: float, stderr: float, best: float) -> bool:
+    """Whether the noise explains how much larger a gap is than the best, and is not all there is."""
+    return math.isfinite(stderr) and more <= NUM_STDERR * stderr <= best
 
 
-def _best(worst: Mapping[str, Estimate]) -> str:
-    return min(worst, key=lambda name: worst[name].mean)
+def _is_equal(one: Candidate, best: Candidate) -> bool:
+    """By the difference of single runs, in which what both have in common cancels."""
+    count = min(len(one.totals), len(best.totals))
+    with np.errstate(invalid="ignore"):
+        difference = np.asarray(one.totals[:count]) - np.asarray(best.totals[:count])
+        stderr = float(np.std(difference, ddof=1)) / math.sqrt(count)
+    return is_within_noise(one.worst - best.worst, stderr, best.worst)
+
+
+def _best(candidates: Mapping[str, Candidate]) -> str:
+    return min(candidates, key=lambda name: candidates[name].worst)

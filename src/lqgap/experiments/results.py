@@ -50,6 +50,7 @@ class Judged(Part):
     gaps: MethodGaps
     heat_map: GapMap | None
     upper: Number  # confidence limit of the worst gap over the class
+    totals: list[Number]  # single runs on the worst plant of all; of all methods on the same noise
     unfit: str | None = None  # what speaks against the method
 
 

@@ -16,39 +16,32 @@ import numpy as np
 
 from lqgap.batches import join, take
 from lqgap.errors import LqgapError
-from lqgap.evaluation import GapEstimate, gap, gap_by_horizon, rollout
-from lqgap.evaluation.gap import references_of
+from lqgap.evaluation import gap_by_horizon, rollout
+from lqgap.evaluation.gap import have_optimum, references_of
 from lqgap.evaluation.horizons import shorten
 from lqgap.evaluation.reference import Reference
+from lqgap.evaluation.worst import BATCH
 from lqgap.experiments import estimates
 from lqgap.experiments.family import Family
-from lqgap.experiments.fitness import find_trouble
 from lqgap.experiments.methods import ABOUT, make_policy, plan_for
-from lqgap.experiments.plants import BoxMap, Plants, key_for, pad_to
+from lqgap.experiments.plants import Plants, key_for, pad_to
 from lqgap.experiments.provenance import checksum
 from lqgap.experiments.record import (
     BoundRow,
     BoundsSheet,
-    GapMap,
-    HeatMap,
     Look,
-    MethodGaps,
-    Parameter,
-    Plant,
     Series,
     Trajectory,
 )
 from lqgap.experiments.results import (
     Growth,
-    Judged,
-    JudgedPlants,
     LowerBound,
     Runs,
     Theory,
     TrainedPolicy,
 )
-from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, StationaryLQG, Zero, save_policy
-from lqgap.simulators import AbstractFamily, Finite
+from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, StationaryLQG, save_policy
+from lqgap.simulators import Finite
 from lqgap.systems import LQG
 from lqgap.theory import bounds, minimax_lower_bound
 from lqgap.theory.lower_bounds.belief import belief_bound, is_small
@@ -57,11 +50,6 @@ NOISE = "evaluation noise"  # the same for all methods
 BOUND_TOLERANCE = 1e-4  # relative, of the search over priors, each of which gives a bound
 MAX_CORNERS = 4  # members that the lower bound is computed for
 DELTA = 0.05  # with which the upper end of the bracket may fail
-OUTSIDE = (
-    "{name} is outside the family: no simulator matches it (realizability fails), and the worst gap over the "
-    "ranges does not cover it"
-)
-FROM_CLASS = "the real plants are drawn from the class itself: every method has seen all of them"
 
 
 class Workspace:
@@ -82,26 +70,40 @@ class Workspace:
         return self.plants.members.subset(self.kept)
 
     @functools.cached_property
+    def is_solvable(self) -> np.ndarray:
+        """Which plants of the class, of those that are tried, and of the real ones have an optimum."""
+        plants, study = self._all_plants, self.study
+        rows = np.arange(len(plants.A))
+        batches = [
+            have_optimum(take(plants, batch), horizon=study.horizon, ends=study.ends)
+            for batch in fill_batches(rows)
+        ]
+        return np.concatenate(batches)[: len(rows)]
+
+    @functools.cached_property
     def judged(self) -> LQG:
-        """All plants that methods are evaluated on: the class, the map and the real ones, in this order."""
-        groups = [self.members.systems, self.plants.real.systems]
-        if self.plants.box is not None:
-            groups.insert(1, self.plants.box.members.systems)
+        """All plants that methods are evaluated on; the first stands in for those without an optimum."""
+        return take(self._all_plants, np.where(self.is_solvable, np.arange(len(self.is_solvable)), 0))
+
+    @functools.cached_property
+    def _all_plants(self) -> LQG:
+        tried, real = self.plants.tried, self.plants.real
+        groups = [self.members.systems, *([tried.systems] if tried else []), real.systems]
         most = max(group.num_states for group in groups)
         return join([pad_to(group, most) for group in groups])
 
-    def split(self, values: np.ndarray) -> tuple[list[float], list[float], list[float]]:
-        """Values of all judged plants: those of the class, of the map, and of the real plants."""
+    def split(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Values of all judged plants: those of the class, of those that are tried, and of the real ones."""
         first, last = len(self.members), len(values) - len(self.plants.real.names)
-        return values[:first].tolist(), values[first:last].tolist(), values[last:].tolist()
+        return values[:first], values[first:last], values[last:]
 
     def describe(self, index: int) -> str:
         """The judged plant of this number, for people."""
-        box, real = self.plants.box, self.plants.real
-        for group in (self.members, box.members if box else None):
+        for group in (self.members, self.plants.tried):
             if group is not None and index < len(group):
                 return group.describe(index)
             index -= 0 if group is None else len(group)
+        real = self.plants.real
         values = ", ".join(f"{name} = {value:.6g}" for name, value in real.parameters[index].items())
         return f"{real.names[index]} ({values})" if values else real.names[index]
 
@@ -110,30 +112,10 @@ class Workspace:
         return Path("policies") / f"{name}-{key[:8]}.safetensors"
 
 
-def optimum(workspace: Workspace) -> JudgedPlants:
-    """What a controller that knows its plant costs, for every plant that methods are evaluated on."""
-    plants = workspace.plants
-    judged = workspace.judged
-    zero = Zero(num_inputs=judged.num_inputs, num_outputs=judged.num_outputs)
-    idle = _gaps(workspace, zero, workspace.study.evaluation.rollouts)
-    _, of_map, of_real = workspace.split(idle.value)
-    real = [
-        Plant(name=name, parameters=dict(parameters), is_member=is_member, optimal_cost=cost)
-        for name, parameters, is_member, cost in zip(
-            plants.real.names, plants.real.parameters, plants.real.is_member, of_real, strict=True
-        )
-    ]
-    warnings = [OUTSIDE.format(name=plant.name) for plant in real if not plant.is_member]
-    if isinstance(plants.family, Finite) and workspace.study.real.count:
-        warnings.append(FROM_CLASS)
-    parameters = plants.family.parameters if isinstance(plants.family, AbstractFamily) else ()
-    return JudgedPlants(
-        parameters=[_parameter(p) for p in parameters],
-        real=real,
-        heat_map=None if plants.box is None else _heat_map(plants.box, of_map),
-        idle=idle.mean.tolist(),
-        warnings=warnings,
-    )
+def fill_batches(rows: np.ndarray) -> np.ndarray:
+    """Rows in batches of the size of the search's, so that programs are shared; the last row fills up."""
+    count = -(-len(rows) // BATCH) * BATCH
+    return rows[np.minimum(np.arange(count), len(rows) - 1)].reshape(-1, BATCH)
 
 
 def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
@@ -166,43 +148,6 @@ def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
         for look in made.history
     ]
     return TrainedPolicy(file=path.as_posix(), checksum=checksum(workspace.folder / path), history=history)
-
-
-def judge(
-    workspace: Workspace,
-    name: str,
-    policy: AbstractPolicy | None,
-    *,
-    num_rollouts: int,
-    idle: Sequence[float],
-) -> Judged:
-    """The gaps of a method on every plant; None knows the plant and has none.
-
-    Args:
-        idle: those of zero input.
-    """
-    found, unfit = _no_gaps(len(workspace.judged.A)), None
-    if policy is not None:
-        found = _gaps(workspace, policy, num_rollouts)
-        unfit = find_trouble(found, np.asarray(idle), workspace.describe)
-    of_class, of_map, of_real = (found.subset(rows) for rows in workspace.split(np.arange(len(found.mean))))
-    box, of_ranges = workspace.plants.box, found.subset(np.arange(len(of_class.mean) + len(of_map.mean)))
-    gaps = MethodGaps(
-        method=name,
-        grid_worst=estimates.of_worst(of_class),
-        grid_mean=estimates.of_mean(of_class),
-        box_worst=None if box is None else estimates.of_worst(of_ranges),
-        box_worst_at=None if box is None else _parameters_at(workspace, box, estimates.argworst(of_ranges)),
-        real=estimates.of_each(of_real),
-        real_worst=estimates.of_worst(of_real),
-        real_mean=estimates.of_mean(of_real),
-    )
-    return Judged(
-        gaps=gaps,
-        heat_map=None if box is None else _gap_map(box, name, of_map),
-        upper=of_class.upper_limit(DELTA),
-        unfit=unfit,
-    )
 
 
 def by_horizon(workspace: Workspace, name: str, policy: AbstractPolicy, *, num_rollouts: int) -> Growth:
@@ -296,75 +241,12 @@ def _references(workspace: Workspace, systems: LQG, horizon: int) -> Reference:
     return references_of(systems, horizon=horizon, ends=workspace.study.ends)
 
 
-def _gaps(workspace: Workspace, policy: AbstractPolicy, num_rollouts: int) -> GapEstimate:
-    """On every plant that methods are evaluated on, and on the noise that is the same for all."""
-    study = workspace.study
-    return gap(
-        policy,
-        workspace.judged,
-        horizon=study.horizon,
-        key=key_for(study.seed, NOISE),
-        num_rollouts=num_rollouts,
-        ends=study.ends,
-    )
-
-
 def _middle(family: Family) -> str:
     """The parameters of the plant that the nominal controller is made for."""
     if isinstance(family, Finite):
         return family.describe(len(family) // 2)
     middle = {p.name: p.middle for p in family.parameters}
     return ", ".join(f"{name} = {value:.6g}" for name, value in middle.items())
-
-
-def _parameter(parameter: Any) -> Parameter:
-    return Parameter(name=parameter.name, unit=parameter.unit, low=parameter.low, high=parameter.high)
-
-
-def _heat_map(box: BoxMap, costs: Sequence[float]) -> HeatMap:
-    return HeatMap(
-        x=_parameter(box.x),
-        y=_parameter(box.y),
-        x_values=box.x_values.tolist(),
-        y_values=box.y_values.tolist(),
-        held=dict(box.held),
-        optimal_cost=_table(box, costs),
-        maps=[],
-    )
-
-
-def _table(box: BoxMap, values: Sequence[float]) -> list[list[float]]:
-    """The values of a map, a row for each value of the second parameter; plants beyond it are left out."""
-    rows, columns = len(box.y_values), len(box.x_values)
-    return np.asarray(values[: rows * columns]).reshape(rows, columns).tolist()
-
-
-def _gap_map(box: BoxMap, name: str, found: GapEstimate) -> GapMap:
-    """Means, or where they cannot be known what nine in ten runs cost at most."""
-    is_mean = found.has_light_tail
-    values = found.mean if is_mean else found.quantiles[:, -1]
-    return GapMap(method=name, gap=_table(box, values.tolist()), is_mean=is_mean)
-
-
-def _no_gaps(count: int) -> GapEstimate:
-    """Of a controller that knows the plant."""
-    none, none_each = np.zeros(count), np.zeros((count, 2))
-    return GapEstimate(
-        mean=none,
-        stderr=none,
-        totals=none_each,
-        per_step=none_each,
-        value=none,
-        num_rollouts=2,
-        has_light_tail=True,
-    )
-
-
-def _parameters_at(workspace: Workspace, box: BoxMap, index: int) -> dict[str, float]:
-    """Of the plant of this number among the class and then the map."""
-    size = len(workspace.members)
-    members, row = (workspace.members, index) if index < size else (box.members, index - size)
-    return dict(zip(members.names, np.asarray(members.parameters[row]).tolist(), strict=True))
 
 
 def _corners(members: Finite) -> list[int]:

@@ -1,0 +1,266 @@
+"""The gaps of a method on all plants, the worst that a search of the ranges finds, and whether it is fit.
+
+All methods are evaluated on the class, on plants of the ranges and on the real ones, on the same noise. From
+the worst of the first two a search climbs, on the same noise; what it finds is evaluated on fresh noise,
+which is again the same for all methods.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lqgap.batches import take
+from lqgap.errors import NotConvergedError
+from lqgap.evaluation import GapEstimate, gap
+from lqgap.evaluation.estimate import have_light_tails
+from lqgap.evaluation.worst import Search
+from lqgap.experiments import estimates
+from lqgap.experiments.endurance import find_collapse
+from lqgap.experiments.fitness import find_trouble
+from lqgap.experiments.plants import BoxMap, key_for
+from lqgap.experiments.record import Estimate, GapMap, HeatMap, MethodGaps, Parameter, Plant
+from lqgap.experiments.results import Judged, JudgedPlants
+from lqgap.experiments.units import DELTA, NOISE, Workspace, fill_batches
+from lqgap.policies import AbstractPolicy, Zero
+from lqgap.simulators import AbstractFamily, Finite
+from lqgap.systems import LQG
+
+FRESH = "fresh noise"  # of what a search finds; the same for all methods
+SEARCH_ROLLOUTS = 64
+OUTSIDE = (
+    "{name} is outside the family: no simulator matches it (realizability fails), and the worst gap over the "
+    "ranges does not cover it"
+)
+FROM_CLASS = "the real plants are drawn from the class itself: every method has seen all of them"
+UNSOLVABLE = "{count} of {total} plants of the ranges have no optimum, and nothing is said of them: {first}"
+
+
+def optimum(workspace: Workspace) -> JudgedPlants:
+    """What a controller that knows its plant costs, and what zero input does, on every plant."""
+    plants = workspace.plants
+    _, tried_solvable, real_solvable = workspace.split(workspace.is_solvable)
+    if not np.all(real_solvable):
+        index = len(workspace.is_solvable) - len(real_solvable) + int(np.argmin(real_solvable))
+        raise NotConvergedError(f"{workspace.describe(index)} has no optimum: no controller holds it")
+    idle = gaps_of(workspace, _zero(workspace.judged), workspace.judged, _num_rollouts(workspace))
+    _, of_tried, of_real = workspace.split(idle.value)
+    real = [
+        Plant(name=name, parameters=dict(parameters), is_member=is_member, optimal_cost=float(cost))
+        for name, parameters, is_member, cost in zip(
+            plants.real.names, plants.real.parameters, plants.real.is_member, of_real, strict=True
+        )
+    ]
+    warnings = [OUTSIDE.format(name=plant.name) for plant in real if not plant.is_member]
+    if isinstance(plants.family, Finite) and workspace.study.real.count:
+        warnings.append(FROM_CLASS)
+    if plants.tried is not None and not np.all(tried_solvable):
+        first = plants.tried.describe(int(np.argmin(tried_solvable)))
+        count = int(np.sum(~tried_solvable))
+        warnings.append(UNSOLVABLE.format(count=count, total=len(tried_solvable), first=first))
+    costs = np.where(tried_solvable, of_tried, np.nan)
+    parameters = plants.family.parameters if isinstance(plants.family, AbstractFamily) else ()
+    return JudgedPlants(
+        parameters=[_parameter(p) for p in parameters],
+        real=real,
+        heat_map=None if plants.box is None else _heat_map(plants.box, costs),
+        idle=idle.mean.tolist(),
+        warnings=warnings,
+    )
+
+
+def judge(
+    workspace: Workspace,
+    name: str,
+    policy: AbstractPolicy | None,
+    *,
+    num_rollouts: int,
+    idle: Sequence[float],
+    num_climbs: int = 8,
+) -> Judged:
+    """The gaps of a method, and what speaks against it; None knows the plant.
+
+    Args:
+        idle: gaps of zero input.
+        num_climbs: of the search.
+    """
+    if policy is None:
+        found, searched, unfit = _no_gaps(len(workspace.judged.A)), None, None
+    else:
+        found = gaps_of(workspace, policy, workspace.judged, num_rollouts)
+        searched = _search(workspace, policy, found, num_rollouts, num_climbs)
+        unfit = _find_trouble(workspace, policy, found, searched, np.asarray(idle))
+    of_class, of_tried, of_real = (found.subset(rows) for rows in workspace.split(np.arange(len(found.mean))))
+    worst, at, totals = _worst_in_ranges(workspace, found, searched)
+    return Judged(
+        gaps=MethodGaps(
+            method=name,
+            grid_worst=estimates.of_worst(of_class),
+            grid_mean=estimates.of_mean(of_class),
+            box_worst=worst,
+            box_worst_at=at,
+            real=estimates.of_each(of_real),
+            real_worst=estimates.of_worst(of_real),
+            real_mean=estimates.of_mean(of_real),
+        ),
+        heat_map=_gap_map(workspace, name, of_tried),
+        upper=of_class.upper_limit(DELTA),
+        totals=_larger(totals, of_real).tolist(),
+        unfit=unfit,
+    )
+
+
+def gaps_of(
+    workspace: Workspace, policy: AbstractPolicy, systems: LQG, num_rollouts: int, *, noise: str = NOISE
+) -> GapEstimate:
+    """The gaps on any number of plants, in batches of one size."""
+    study, count = workspace.study, len(systems.A)
+    parts = [
+        gap(
+            policy,
+            take(systems, batch),
+            horizon=study.horizon,
+            key=key_for(study.seed, noise),
+            num_rollouts=num_rollouts,
+            ends=study.ends,
+        )
+        for batch in fill_batches(np.arange(count))
+    ]
+    fields = ("mean", "stderr", "totals", "per_step", "value")
+    joined: dict[str, Any] = {
+        field: np.concatenate([getattr(part, field) for part in parts])[:count] for field in fields
+    }
+    return GapEstimate(**joined, num_rollouts=num_rollouts, has_light_tail=have_light_tails(joined["totals"]))
+
+
+@dataclass(frozen=True)
+class Searched:
+    """Plants of the ranges with large gaps, and these gaps on fresh noise."""
+
+    members: Finite
+    gaps: GapEstimate
+
+
+def _search(
+    workspace: Workspace, policy: AbstractPolicy, found: GapEstimate, num_rollouts: int, num_climbs: int
+) -> Searched | None:
+    """What a search from the worst of the class and of the plants that were tried comes to."""
+    family, tried, study = workspace.plants.family, workspace.plants.tried, workspace.study
+    if tried is None or not isinstance(family, AbstractFamily):
+        return None
+    count = min(num_rollouts, SEARCH_ROLLOUTS)
+    starts = np.concatenate([np.asarray(each.parameters) for each in (workspace.members, tried)])
+    usable = np.flatnonzero(workspace.is_solvable[: len(starts)])
+    search = Search(
+        policy,
+        family,
+        key_for(study.seed, NOISE),
+        study.horizon,
+        count,
+        ends=study.ends,
+        num_climbs=num_climbs,
+        by_derivative=False,
+    )
+    rows = search.climb_from(starts[usable], found.totals[usable, :count].mean(axis=1))
+    members = family.members(rows)
+    return Searched(members, gaps_of(workspace, policy, members.systems, num_rollouts, noise=FRESH))
+
+
+def _find_trouble(
+    workspace: Workspace,
+    policy: AbstractPolicy,
+    found: GapEstimate,
+    searched: Searched | None,
+    idle: np.ndarray,
+) -> str | None:
+    """On the plants that all methods are evaluated on, on those that the search found, or in the long run."""
+    trouble = find_trouble(found, idle, workspace.describe)
+    if trouble is None and searched is not None:
+        systems, members = searched.members.systems, searched.members
+        no_input = gaps_of(workspace, _zero(systems), systems, _num_rollouts(workspace), noise=FRESH)
+        trouble = find_trouble(searched.gaps, no_input.mean, members.describe)
+    return trouble or find_collapse(workspace, policy, searched.members if searched else None)
+
+
+def _worst_in_ranges(
+    workspace: Workspace, found: GapEstimate, searched: Searched | None
+) -> tuple[Estimate | None, dict[str, float] | None, np.ndarray]:
+    """The largest gap over the class, the plants that were tried and those found, its place, and its runs."""
+    ranges = found.subset(np.arange(len(found.mean) - len(workspace.plants.real.names)))
+    row = estimates.argworst(ranges)
+    if workspace.plants.tried is None:
+        return None, None, ranges.totals[row]
+    if searched is not None:
+        new = estimates.argworst(searched.gaps)
+        if searched.gaps.mean[new] > ranges.mean[row]:
+            place = _values(searched.members, new)
+            return estimates.of_worst(searched.gaps), place, searched.gaps.totals[new]
+    size = len(workspace.members)
+    members, at = (workspace.members, row) if row < size else (workspace.plants.tried, row - size)
+    return estimates.of_worst(ranges), _values(members, at), ranges.totals[row]
+
+
+def _larger(totals: np.ndarray, of_real: GapEstimate) -> np.ndarray:
+    """The runs of the worst plant of all."""
+    worst = of_real.totals[estimates.argworst(of_real)]
+    return worst if np.mean(worst) > np.mean(totals) else totals
+
+
+def _values(members: Finite, row: int) -> dict[str, float]:
+    return dict(zip(members.names, np.asarray(members.parameters[row]).tolist(), strict=True))
+
+
+def _zero(systems: LQG) -> Zero:
+    return Zero(num_inputs=systems.num_inputs, num_outputs=systems.num_outputs)
+
+
+def _num_rollouts(workspace: Workspace) -> int:
+    return workspace.study.evaluation.rollouts
+
+
+def _parameter(parameter: Any) -> Parameter:
+    return Parameter(name=parameter.name, unit=parameter.unit, low=parameter.low, high=parameter.high)
+
+
+def _heat_map(box: BoxMap, costs: np.ndarray) -> HeatMap:
+    return HeatMap(
+        x=_parameter(box.x),
+        y=_parameter(box.y),
+        x_values=box.x_values.tolist(),
+        y_values=box.y_values.tolist(),
+        held=dict(box.held),
+        optimal_cost=_table(box, costs),
+        maps=[],
+    )
+
+
+def _gap_map(workspace: Workspace, name: str, found: GapEstimate) -> GapMap | None:
+    """Means, or where they cannot be known what nine in ten runs cost at most."""
+    box = workspace.plants.box
+    if box is None:
+        return None
+    is_mean = found.has_light_tail
+    values = found.mean if is_mean else found.quantiles[:, -1]
+    values = np.where(workspace.split(workspace.is_solvable)[1], values, np.nan)
+    return GapMap(method=name, gap=_table(box, values), is_mean=is_mean)
+
+
+def _table(box: BoxMap, values: np.ndarray) -> list[list[float]]:
+    """The values of a map; plants beyond it are left out."""
+    rows, columns = box.shape
+    return values[: rows * columns].reshape(box.shape).tolist()
+
+
+def _no_gaps(count: int) -> GapEstimate:
+    """Of a controller that knows the plant."""
+    none, none_each = np.zeros(count), np.zeros((count, 2))
+    return GapEstimate(
+        mean=none,
+        stderr=none,
+        totals=none_each,
+        per_step=none_each,
+        value=none,
+        num_rollouts=2,
+        has_light_tail=True,
+    )
