@@ -9,19 +9,20 @@ import jax
 import numpy as np
 
 from lqgap.batches import join, take
-from lqgap.evaluation import closed_loop_radius, gap
+from lqgap.evaluation import closed_loop_radius
 from lqgap.evaluation.estimate import DIVERGED
-from lqgap.evaluation.gap import MAX_TERMS
+from lqgap.evaluation.gap import references_of
+from lqgap.evaluation.long_run import excess_in_the_long_run
+from lqgap.evaluation.monte_carlo import block_size
 from lqgap.evaluation.worst import BATCH
 from lqgap.experiments.plants import key_for, pad_to
-from lqgap.experiments.units import Workspace
+from lqgap.experiments.units import Workspace, fill_batches
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy
 from lqgap.simulators import Finite
 from lqgap.systems import LQG
 
 LONG = 10  # horizons
 NUM_PLANTS = 2 * BATCH
-NUM_RUNS = 8
 
 
 def find_collapse(workspace: Workspace, policy: AbstractPolicy, worst: Finite | None) -> str | None:
@@ -38,25 +39,29 @@ def find_collapse(workspace: Workspace, policy: AbstractPolicy, worst: Finite | 
         index = int(np.argmax(radius))
         is_bad, what = radius >= 1, f"its closed loop is unstable (spectral radius {radius[index]:.4g})"
     else:
-        horizon = workspace.study.horizon
-        most = MAX_TERMS // (len(names) * systems.num_states**2) - 1
-        num_steps = min(LONG * horizon, most)
-        if num_steps <= horizon:
-            return None
-        found = gap(
-            policy,
-            systems,
-            horizon=num_steps,
-            key=key_for(workspace.study.seed, "endurance"),
-            num_rollouts=NUM_RUNS,
-            ends=False,
-        )
-        late = np.mean(found.per_step[:, -horizon:], axis=1) / found.value * (num_steps + 1)
-        share = np.maximum(found.share_diverged, late > DIVERGED)
-        index, is_bad, what = int(np.argmax(share)), share > 0, f"it diverges within {num_steps} steps"
+        share = _share_lost(workspace, policy, systems)
+        what = f"it diverges within {LONG * workspace.study.horizon} steps"
+        index, is_bad = int(np.argmax(share)), share > 0
     if not np.any(is_bad):
         return None
     return f"{what} on {np.sum(is_bad)} of {len(names)} plants, such as {names[index]}"
+
+
+def _share_lost(workspace: Workspace, policy: AbstractPolicy, systems: LQG) -> np.ndarray:
+    """The part of the runs of each plant that diverge, by the program that gaps are measured with."""
+    study, count = workspace.study, len(systems.A)
+    num_runs = block_size(BATCH, study.horizon + 1, systems.num_outputs, study.evaluation.rollouts)
+    shares = []
+    for batch in fill_batches(np.arange(count)):
+        plants = take(systems, batch)
+        key = key_for(study.seed, "endurance")
+        found = excess_in_the_long_run(
+            policy, plants, horizon=study.horizon, num_horizons=LONG, key=key, num_rollouts=num_runs
+        )
+        costs = np.asarray(references_of(plants, horizon=study.horizon, ends=False).value)
+        share = np.mean(np.mean(found, axis=0) > DIVERGED * costs[:, None], axis=1)
+        shares.append(np.maximum(share, np.mean(found[-1], axis=1) > DIVERGED * costs))
+    return np.concatenate(shares)[:count]
 
 
 def _plants(workspace: Workspace, worst: Finite | None, *, only_some: bool) -> tuple[LQG, list[str]]:

@@ -1,10 +1,12 @@
 """From what rollouts say of plants to values of a record: of each, of the worst, of their mean."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from lqgap.evaluation.estimate import QUANTILES, AbstractEstimate
+from lqgap.evaluation import GapEstimate
+from lqgap.evaluation.estimate import QUANTILES, AbstractEstimate, have_light_tails
 from lqgap.experiments.record import Estimate
 
 
@@ -28,6 +30,16 @@ def of_worst(found: AbstractEstimate) -> Estimate:
         np.max(found.quantiles, axis=0),
         np.max(found.share_diverged),
     )
+
+
+def joined(parts: Sequence[GapEstimate], count: int) -> GapEstimate:
+    """The first `count` plants of several batches of them, on the same noise."""
+    fields = ("mean", "stderr", "totals", "per_step", "value")
+    rows: dict[str, Any] = {
+        field: np.concatenate([getattr(part, field) for part in parts])[:count] for field in fields
+    }
+    tail = have_light_tails(rows["totals"])
+    return GapEstimate(**rows, num_rollouts=parts[0].num_rollouts, has_light_tail=tail)
 
 
 def argworst(found: AbstractEstimate) -> int:

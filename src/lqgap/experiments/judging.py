@@ -14,7 +14,6 @@ import numpy as np
 from lqgap.batches import take
 from lqgap.errors import NotConvergedError
 from lqgap.evaluation import GapEstimate, gap
-from lqgap.evaluation.estimate import have_light_tails
 from lqgap.evaluation.worst import Search
 from lqgap.experiments import estimates
 from lqgap.experiments.endurance import find_collapse
@@ -127,11 +126,7 @@ def gaps_of(
         )
         for batch in fill_batches(np.arange(count))
     ]
-    fields = ("mean", "stderr", "totals", "per_step", "value")
-    joined: dict[str, Any] = {
-        field: np.concatenate([getattr(part, field) for part in parts])[:count] for field in fields
-    }
-    return GapEstimate(**joined, num_rollouts=num_rollouts, has_light_tail=have_light_tails(joined["totals"]))
+    return estimates.joined(parts, count)
 
 
 @dataclass(frozen=True)

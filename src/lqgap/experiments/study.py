@@ -215,7 +215,7 @@ class Evaluation(Table):
     """How precisely methods are evaluated."""
 
     rollouts: int = Field(default=256, ge=2, le=1_000_000)
-    horizons: list[Annotated[int, Field(ge=1, le=100_000)]] = [25, 50, 100, 200]
+    horizons: list[Annotated[int, Field(ge=1, le=100_000)]] = [25, 50, 100]
     map_points: int = Field(default=9, ge=2, le=100)
     trajectories: int = Field(default=3, ge=0, le=100)
 

@@ -153,15 +153,24 @@ def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
 def by_horizon(workspace: Workspace, name: str, policy: AbstractPolicy, *, num_rollouts: int) -> Growth:
     """The largest gap over the class at every horizon."""
     study, horizons = workspace.study, workspace.study.evaluation.horizons
-    found = gap_by_horizon(
-        plan_for(policy, workspace.members, horizon=max(horizons)),
-        workspace.members,
-        horizons=horizons,
-        key=key_for(study.seed, NOISE),
-        num_rollouts=num_rollouts,
-        ends=study.ends,
-    )
-    values = [estimates.of_worst(each) for each in found]
+    members, longest = workspace.members, max(horizons)
+    systems, rows = members.systems, np.arange(len(members))
+    if not study.ends:  # all horizons are parts of one run, by the program of other gaps
+        systems, longest = pad_to(systems, workspace.judged.num_states), max(longest, study.horizon)
+    planned = plan_for(policy, members, horizon=longest)
+    parts = [
+        gap_by_horizon(
+            planned,
+            take(systems, batch),
+            horizons=[*horizons, longest],
+            key=key_for(study.seed, NOISE),
+            num_rollouts=num_rollouts,
+            ends=study.ends,
+        )
+        for batch in fill_batches(rows)
+    ]
+    values = [estimates.of_worst(estimates.joined(each, len(members))) for each in zip(*parts, strict=True)]
+    values.pop()  # the longest
     label = ABOUT[name].label
     return Growth(
         series=Series(method=name, label=label, kind="worst gap", horizons=list(horizons), values=values)
