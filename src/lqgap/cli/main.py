@@ -137,7 +137,7 @@ def check(study: Study = None, trust: Trust = False, as_json: Json = False) -> N
 
 
 @app.command()
-def transfer(
+def transfer(  # noqa: PLR0913
     study: Study = None,
     output: Annotated[
         Path,
@@ -145,6 +145,9 @@ def transfer(
             "-o", "--output", parser=read_output, help="The folder of the run; one that was stopped goes on."
         ),
     ] = Path("lqgap-results"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: no training, no online learning, no bounds.")
+    ] = False,
     seed: Seed = None,
     trust: Trust = False,
     as_json: Json = False,
@@ -157,7 +160,16 @@ def transfer(
     from lqgap.cli.transfer import run_transfer
 
     progress = Progress(verbose=verbose, quiet=quiet)
-    run_transfer(study, output, seed=seed, trust=trust, as_json=as_json, figures=figures, progress=progress)
+    run_transfer(
+        study,
+        output,
+        quick=quick,
+        seed=seed,
+        trust=trust,
+        as_json=as_json,
+        figures=figures,
+        progress=progress,
+    )
 
 
 @app.command()

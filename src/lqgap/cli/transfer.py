@@ -15,7 +15,7 @@ from lqgap.report.answer import answer
 from lqgap.report.numbers import show_estimate
 
 
-def run_transfer(
+def run_transfer(  # noqa: PLR0913
     path: Path | None,
     folder: Path,
     *,
@@ -23,11 +23,15 @@ def run_transfer(
     trust: bool,
     as_json: bool,
     figures: bool,
+    quick: bool,
     progress: Progress,
 ) -> None:
     """Compute the record in a folder, print it, and write its page."""
     prepare_jax()
     study, source = open_study(path, seed=seed)
+    if quick:
+        study = study.quick()
+        progress.notice("a first look: without training, online learning and bounds")
     record = transfer(study, source, folder, trust=trust, progress=progress, notice=progress.notice)
     page = None
     try:

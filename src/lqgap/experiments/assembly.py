@@ -42,7 +42,7 @@ class Results:
     plants: JudgedPlants
     methods: Mapping[str, Measured]
     left_out: Mapping[str, str]  # methods that failed, and why
-    lower: LowerBound
+    lower: LowerBound | None  # None if bounds were not asked for
     theory: Theory
 
 
@@ -134,7 +134,8 @@ def _disagreement(gaps: Sequence[MethodGaps], found: Recommendation) -> list[str
 
 def _horizons(results: Results) -> HorizonStudy | None:
     series = [each.growth.series for each in results.methods.values() if each.growth.series is not None]
-    return HorizonStudy(series=[*series, results.lower.series]) if series else None
+    bound = [] if results.lower is None else [results.lower.series]
+    return HorizonStudy(series=[*series, *bound]) if series else None
 
 
 def _heat_map(results: Results) -> HeatMap | None:
@@ -150,7 +151,7 @@ def _heat_map(results: Results) -> HeatMap | None:
 
 def _bracket(study: Study, results: Results, method: str) -> Bracket | None:
     lower, judged = results.lower, results.methods[method].judged
-    if judged.gaps.grid_worst is None:
+    if lower is None or judged.gaps.grid_worst is None:
         return None
     return Bracket(
         method=method,

@@ -83,12 +83,19 @@ def compute(work: Work, folder: Path) -> Results:
     if not methods.keys() - {REFERENCE} and work.left_out:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in work.left_out.items())
         raise NotConvergedError(f"no method is left: {reasons}")
+    lower, theory = _bounds(work, workspace) if study.evaluation.bounds else (None, Theory())
+    return Results(audited.audit, judged_plants, methods, work.left_out, lower, theory)
+
+
+def _bounds(work: Work, workspace: units.Workspace) -> tuple[LowerBound, Theory]:
+    """What no policy can beat, and what the theory promises."""
+    study = work.study
     horizons = study.model_dump(include={"horizon", "ends"}) | {"horizons": study.evaluation.horizons}
     lower = work.do(LowerBound, "lower bound", horizons, lambda _: units.lower_bound(workspace))
     theory = work.do(Theory, "bounds", {"horizon": study.horizon}, lambda _: units.theory_bounds(workspace))
     if theory.missing is not None:
         work.warnings.append(f"there are no bounds: {theory.missing}")
-    return Results(audited.audit, judged_plants, methods, work.left_out, lower, theory)
+    return lower, theory
 
 
 def _judged_by(work: Work) -> dict[str, Any]:

@@ -218,6 +218,7 @@ class Evaluation(Table):
     horizons: list[Annotated[int, Field(ge=1, le=100_000)]] = [25, 50, 100]
     map_points: int = Field(default=9, ge=2, le=100)
     trajectories: int = Field(default=3, ge=0, le=100)
+    bounds: bool = True
 
 
 class Study(Table):
@@ -238,6 +239,16 @@ class Study(Table):
     def heading(self) -> str:
         """The title, or what stands in its place."""
         return self.title or "A study"
+
+    def quick(self) -> "Study":
+        """A first look: controllers that need no training, a coarse map, and no bounds."""
+        evaluation = {"horizons": [], "map_points": 3, "trajectories": 1, "bounds": False}
+        return self.model_copy(
+            update={
+                "methods": Methods(nominal=Plain(), linear=Plain(), bank=Plain()),
+                "evaluation": self.evaluation.model_copy(update=evaluation),
+            }
+        )
 
     def to_toml(self) -> str:
         """The study with everything in its place, defaults included."""

@@ -204,12 +204,11 @@ def lower_bound(workspace: Workspace) -> LowerBound:
     horizons, values = [study.horizon], [float(bound.value)]
     if study.evaluation.horizons and bound.kind == "bayes" and bound.num_steps == 2:  # cheap at any horizon
         horizons = list(study.evaluation.horizons)
+        values = [float(bound.value)] * len(horizons)  # of the same two steps, if the task goes on
+    if study.ends and len(values) == len(study.evaluation.horizons):
         references = _references(workspace, corners.subset(set_by).systems, max(horizons))
-        # Where the task goes on, the first steps are the same whatever the horizon.
-        different = horizons if study.ends else horizons[:1]
-        shorter = [shorten(references, sooner=max(horizons) - horizon) for horizon in different]
+        shorter = [shorten(references, sooner=max(horizons) - horizon) for horizon in horizons]
         values = [float(belief_bound(each, num_steps=2, tolerance=BOUND_TOLERANCE).value) for each in shorter]
-        values *= len(horizons) // len(different)
     return LowerBound(
         value=float(bound.value),
         kind=bound.kind,
