@@ -173,3 +173,23 @@ def test_errors_are_one_line_and_an_exit_code(command, tmp_path, study, store, c
     assert done.stderr.startswith("error: ")
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_quick_look_has_a_page_and_no_bounds(tmp_path, capsys):
+    path = tmp_path / "study.toml"
+    path.write_text(TINY)
+    run_transfer(
+        path,
+        tmp_path / "out",
+        seed=None,
+        trust=False,
+        as_json=True,
+        figures=False,
+        progress=QUIET,
+        quick=True,
+    )
+    found = json.loads(capsys.readouterr().out)
+    assert [method["name"] for method in found["methods"]] == ["nominal", "linear", "bank"]
+    assert found["bracket"] is None
+    assert found["bounds"] is None
+    assert (tmp_path / "out" / "report.html").exists()

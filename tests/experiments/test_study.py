@@ -65,3 +65,15 @@ def test_what_makes_no_sense_is_refused(change):
 def test_the_schema_names_every_table():
     text = json.dumps(schema())
     assert all(name in text for name in (*Study.model_fields, *Methods.model_fields))
+
+
+def test_a_quick_look_leaves_out_what_takes_long(tmp_path):
+    study = parse_study(
+        '[plant]\nfamily = "dc_motor"\n[evaluation]\nrollouts = 300\n', name="s", folder=tmp_path
+    )[0]
+    quick = study.quick()
+    assert set(quick.methods.chosen) == {"nominal", "linear", "bank"}
+    assert not quick.evaluation.bounds
+    assert quick.evaluation.horizons == []
+    assert quick.evaluation.rollouts == 300
+    assert quick.plant == study.plant

@@ -137,7 +137,7 @@ def check(study: Study = None, trust: Trust = False, as_json: Json = False) -> N
 
 
 @app.command()
-def transfer(  # noqa: PLR0913
+def transfer(  # noqa: PLR0913, PLR0917
     study: Study = None,
     output: Annotated[
         Path,

@@ -15,7 +15,7 @@ from lqgap.report.answer import answer
 from lqgap.report.numbers import show_estimate
 
 
-def run_transfer(  # noqa: PLR0913
+def run_transfer(
     path: Path | None,
     folder: Path,
     *,
@@ -23,8 +23,8 @@ def run_transfer(  # noqa: PLR0913
     trust: bool,
     as_json: bool,
     figures: bool,
-    quick: bool,
     progress: Progress,
+    quick: bool = False,
 ) -> None:
     """Compute the record in a folder, print it, and write its page."""
     prepare_jax()
