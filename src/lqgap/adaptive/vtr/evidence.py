@@ -19,6 +19,8 @@ Where the true plant is not a member, the nearest one has innovations up to 1 + 
 only what is beyond that counts against it.
 """
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -53,17 +55,17 @@ class ExactFilters(eqx.Module):
         steady = [np.asarray(part) for part in (optima.L, optima.S)]
         error = np.max([_relative(varying, limit) for varying, limit in zip((L, S), steady, strict=True)], 0)
         settled = int(np.max(np.flatnonzero(error > SETTLED), initial=-1)) + 1
-        if settled < MAX_TRANSIENT:
-            settled = min(1 << settled.bit_length(), MAX_TRANSIENT - 1)  # few lengths: few to compile
-        else:
+        if settled >= MAX_TRANSIENT:
             raise InvalidArgumentError(
                 f"some member's filter has not settled after {MAX_TRANSIENT} steps: prune the class "
                 f"(lqgap.check_assumptions says which members are nearly undetectable)"
             )
-        L, S = (
-            np.concatenate([part[:settled], limit[None]]) for part, limit in zip((L, S), steady, strict=True)
+        settled = min(1 << settled.bit_length(), MAX_TRANSIENT - 1)  # few lengths: few to compile
+        self.L, S = (
+            jnp.asarray(np.concatenate([part[:settled], limit[None]]))
+            for part, limit in zip((L, S), steady, strict=True)
         )
-        self.L, self.law = jnp.asarray(L), _laws(jnp.asarray(S))
+        self.law = _laws(S)
 
     def at(self, time: Int[Array, ""]) -> tuple[Array, InnovationLaw]:
         """The gains of a step, and how its innovations are distributed."""
@@ -78,73 +80,60 @@ class Evidence(eqx.Module):
     ratios: Float[Array, "scale member"]  # R_c
     time: Int[Array, ""]
 
+    @staticmethod
+    def empty(filters: ExactFilters) -> "Evidence":
+        """Before the first observation."""
+        count = len(filters.A)
+        ratios = jnp.zeros((len(SCALES), count))
+        return Evidence(jnp.zeros(filters.A.shape[:2]), jnp.zeros(count), ratios, jnp.asarray(0))
 
-def no_evidence(filters: ExactFilters) -> Evidence:
-    """Before the first observation."""
-    count = len(filters.A)
-    return Evidence(
-        xhat=jnp.zeros(filters.A.shape[:2]),
-        log_likelihood=jnp.zeros(count),
-        ratios=jnp.zeros((len(SCALES), count)),
-        time=jnp.asarray(0),
-    )
+    def observe(
+        self,
+        filters: ExactFilters,
+        y: Float[Array, " output"],
+        u_last: Float[Array, " input"],
+        *,
+        slack: Float[Array, ""],
+    ) -> "Evidence":
+        """Take in y_t, components of which may be lost (NaN), and the input applied before it."""
+        L, law = filters.at(self.time)
+        filtered = jax.vmap(filter_step, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
+            filters.A, filters.B, filters.C, L, law, self.xhat, u_last, y
+        )
+        squares = jax.vmap(quadratic)(filtered.innovation, law.precision)
 
+        scales = jnp.asarray(SCALES)[:, None]
+        fair = jnp.where(scales > 1, 1 / (1 + slack), 1 + slack)
+        num_seen = jnp.sum(~jnp.isnan(y))
+        step = jnp.exp(-0.5 * num_seen * jnp.log(scales) + 0.5 * (1 - 1 / scales) * fair * squares[None])
+        begins_now = 1 / ((self.time + 1.0) * (self.time + 2.0))
+        return Evidence(
+            xhat=filtered.xhat,
+            log_likelihood=self.log_likelihood + filtered.log_density,
+            ratios=jnp.minimum((self.ratios + begins_now) * step, LARGEST),
+            time=self.time + 1,
+        )
 
-def observe(
-    filters: ExactFilters,
-    evidence: Evidence,
-    y: Float[Array, " output"],
-    u_last: Float[Array, " input"],
-    *,
-    slack: Float[Array, ""],
-) -> Evidence:
-    """Take in y_t, components of which may be lost (NaN), and the input applied before it."""
-    L, law = filters.at(evidence.time)
-    filtered = jax.vmap(filter_step, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
-        filters.A, filters.B, filters.C, L, law, evidence.xhat, u_last, y
-    )
-    squares = jax.vmap(quadratic)(filtered.innovation, law.precision)
+    def likely_members(self, *, delta: Float[Array, ""]) -> Bool[Array, " member"]:
+        """The members that the likelihood leaves; the likeliest always is."""
+        mixture = jax.nn.logsumexp(self.log_likelihood) - jnp.log(len(self.log_likelihood))
+        return self.log_likelihood >= mixture + jnp.log(delta)
 
-    scales = jnp.asarray(SCALES)[:, None]
-    fair = jnp.where(scales > 1, 1 / (1 + slack), 1 + slack)
-    num_seen = jnp.sum(~jnp.isnan(y))
-    step = jnp.exp(-0.5 * num_seen * jnp.log(scales) + 0.5 * (1 - 1 / scales) * fair * squares[None])
-    begins_now = 1 / ((evidence.time + 1.0) * (evidence.time + 2.0))
-    return Evidence(
-        xhat=filtered.xhat,
-        log_likelihood=evidence.log_likelihood + filtered.log_density,
-        ratios=jnp.minimum((evidence.ratios + begins_now) * step, LARGEST),
-        time=evidence.time + 1,
-    )
-
-
-def likelihood_members(evidence: Evidence, *, delta: Float[Array, ""]) -> Bool[Array, " member"]:
-    """The members that the likelihood leaves; the likeliest always is."""
-    log_likelihood = evidence.log_likelihood
-    mixture = jax.nn.logsumexp(log_likelihood) - jnp.log(len(log_likelihood))
-    return log_likelihood >= mixture + jnp.log(delta)
+    def misfit(self) -> Float[Array, ""]:
+        """log min_i E_i: the evidence of the innovations against the best-fitting member."""
+        mixture = jnp.mean(self.ratios, axis=0) + 1 / (self.time + 1.0)
+        return jnp.log(jnp.min(mixture))
 
 
-def misfit(evidence: Evidence) -> Float[Array, ""]:
-    """log min_i E_i: the evidence of the innovations against the best-fitting member."""
-    mixture = jnp.mean(evidence.ratios, axis=0) + 1 / (evidence.time + 1.0)
-    return jnp.log(jnp.min(mixture))
+_laws = jax.jit(jax.vmap(jax.vmap(innovation_law)))  # of every step and member
 
 
 @jax.jit
-def _laws(S: Float[Array, "time member output output"]) -> InnovationLaw:
-    return jax.vmap(jax.vmap(innovation_law))(S)
-
-
-@jax.jit
-def _transients(systems: LQG) -> tuple[Array, Array]:
+@partial(jax.vmap, out_axes=1)
+def _transients(plant: LQG) -> tuple[Array, Array]:
     """L and S of the first steps, the time first."""
-
-    def of_plant(plant: LQG) -> tuple[Array, Array]:
-        plan = plan_filter(plant, num_steps=MAX_TRANSIENT)
-        return plan.L, plan.S
-
-    return jax.vmap(of_plant, out_axes=1)(systems)
+    plan = plan_filter(plant, num_steps=MAX_TRANSIENT)
+    return plan.L, plan.S
 
 
 def _relative(varying: np.ndarray, limit: np.ndarray) -> np.ndarray:
