@@ -12,6 +12,7 @@ finds how many steps that takes, to the last digits, and no more are computed. W
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -175,14 +176,12 @@ def _replay_members(logs: Logs, systems: LQG) -> tuple[Array, Array]:
     return jax.vmap(of_plants, in_axes=(None, 0, 0))(systems, logs.y, logs.u)
 
 
-@eqx.filter_jit
-def _last_change(systems: LQG, window: int) -> Array:
-    def of_member(plant: LQG) -> Array:
-        finite = solve_finite(plant, horizon=window - 1)
-        changes = [
-            jnp.max(jnp.abs(after - before)) / jnp.max(jnp.abs(after))
-            for before, after in ((finite.P[1], finite.P[0]), (finite.Sigma[-2], finite.Sigma[-1]))
-        ]
-        return jnp.maximum(*changes)
-
-    return jax.vmap(of_member)(systems)
+@partial(jax.jit, static_argnums=1)
+@partial(jax.vmap, in_axes=(0, None))
+def _last_change(plant: LQG, window: int) -> Array:
+    finite = solve_finite(plant, horizon=window - 1)
+    changes = [
+        jnp.max(jnp.abs(after - before)) / jnp.max(jnp.abs(after))
+        for before, after in ((finite.P[1], finite.P[0]), (finite.Sigma[-2], finite.Sigma[-1]))
+    ]
+    return jnp.maximum(*changes)
