@@ -26,7 +26,7 @@ import numpy as np
 import scipy.special
 from jaxtyping import Array, Float, Int
 
-from lqgap.batches import take
+from lqgap.batches import chunks, take
 from lqgap.evaluation.reference import Reference
 from lqgap.theory.lower_bounds.bound import AbstractLowerBound, Found, Members, PairBound
 from lqgap.theory.lower_bounds.filter_pair import gains_of_prefixes, join, spread
@@ -97,10 +97,8 @@ def take_pairs(
     references: Reference, pairs: Int[np.ndarray, "pair two"]
 ) -> Iterator[tuple[Reference, Reference]]:
     """The members of some pairs at a time, the last ones repeated: memory and shapes stay the same."""
-    size = min(len(pairs), PAIRS_AT_A_TIME)
-    for start in range(0, len(pairs), size):
-        rows = pairs[np.minimum(np.arange(start, start + size), len(pairs) - 1)]
-        first, second = (take(references, row) for row in rows.T)
+    for rows in chunks(len(pairs), min(len(pairs), PAIRS_AT_A_TIME)):
+        first, second = (take(references, row) for row in pairs[rows].T)
         yield first, second
 
 
