@@ -2,8 +2,9 @@
 
     xhat_{t+1} = A xhat_t + B u_t + F e_t ,   y_t = C xhat_t + e_t ,   e ~ N(0, S) ,   Abar = A - F C
 
-This is all that inputs and outputs determine, and all that control needs. A may be singular, so that F
-does not determine the filter gain L: chi = A xhat_{t|t} = Abar xhat_{t|t-1} + F y is enough, as u = -M^-1 B'P chi.
+This is all that inputs and outputs determine, and all that control needs. A may be singular, so that
+F does not determine the filter gain L: chi = A xhat_{t|t} = Abar xhat_{t|t-1} + F y is enough, and
+u = -M^-1 B'P chi.
 """
 
 import equinox as eqx
