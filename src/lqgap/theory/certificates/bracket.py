@@ -21,7 +21,6 @@ from lqgap.evaluation.arguments import read_horizon, read_systems
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy
 from lqgap.policies.limits import LimitsLike
 from lqgap.simulators.finite import Members
-from lqgap.systems import LQG
 from lqgap.theory.lower_bounds.minimax import LowerBound, minimax_lower_bound
 
 
@@ -68,7 +67,8 @@ def certify(
     delta = read_probability("delta", delta)
     bound = minimax_lower_bound(systems, horizon=horizon)
     if isinstance(policy, AbstractLinearPolicy) and limits is None:
-        gaps = np.asarray([_exact(policy, systems, index, horizon) for index in range(len(systems.A))])
+        plants = [take(systems, index) for index in range(len(systems.A))]
+        gaps = np.asarray([exact_gap(policy, plant, horizon=horizon) for plant in plants])
         return Certificate(bound, gaps, np.zeros_like(gaps), float(np.max(gaps)), delta)
     estimate = gap(policy, systems, horizon=horizon, key=key, num_rollouts=num_rollouts, limits=limits)
     upper = upper_limit(estimate.mean, estimate.stderr, delta=delta)
@@ -81,7 +81,3 @@ def upper_limit(
     """The largest upper confidence limit of all members' gaps."""
     quantile = float(scipy.special.ndtri(1 - delta / len(mean)))
     return float(np.max(mean + quantile * stderr))
-
-
-def _exact(policy: AbstractLinearPolicy, systems: LQG, index: int, horizon: int) -> float:
-    return float(exact_gap(policy, take(systems, index), horizon=horizon))
