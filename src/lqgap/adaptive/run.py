@@ -81,11 +81,8 @@ def run_many(
     """
     if not isinstance(algorithm, LQGVTR):
         raise InvalidArgumentError(f"algorithm is a {type(algorithm).__name__}, expected an LQGVTR")
-    last = (
-        algorithm.horizon
-        if horizon is None
-        else read_count("horizon", horizon, least=0, most=algorithm.horizon)
-    )
+    last = algorithm.horizon if horizon is None else horizon
+    last = read_count("horizon", last, least=0, most=algorithm.horizon)
     keys = read_keys(keys)
     num_points = read_count("num_points", num_points, least=1, most=1_000_000)
     real = read_plants(plants, count=len(keys))
