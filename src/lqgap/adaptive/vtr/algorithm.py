@@ -240,17 +240,16 @@ class LQGVTR(eqx.Module):
         self, statistics: Statistics, evidence: Evidence, allowed: Array, reached: Array
     ) -> VTRChoice:
         """The set, and the most optimistic member of it."""
-        constants, kind = self.constants, self.options.confidence
-        resolution = 0.0 if self.refinement is not None else constants.resolution
-        near = statistics.confidence_set(allowed, beta=constants.beta, resolution=resolution)
-        likely = allowed & evidence.likely_members(delta=constants.delta)
-        best = statistics.estimate(allowed)
-        if kind != "targets":
+        constants = self.constants
+        if self.options.confidence == "targets":
+            resolution = 0.0 if self.refinement is not None else constants.resolution
+            best = statistics.estimate(allowed)
+            near = statistics.confidence_set(allowed, beta=constants.beta, resolution=resolution)
+        else:
             best = jnp.argmax(jnp.where(allowed, evidence.log_likelihood, -jnp.inf))
             # What model selection left may all be unlikely by now; the likeliest of it stays.
-            likely = likely | (allowed & (jnp.arange(len(allowed)) == best))
-            near = likely & near if kind == "both" else likely
-            near = jnp.where(jnp.any(near), near, likely)
+            is_best = jnp.arange(len(allowed)) == best
+            near = allowed & (evidence.likely_members(delta=constants.delta) | is_best)
         optimistic = jnp.argmin(jnp.where(near, self.optima.J, jnp.inf))
         return VTRChoice(near, best, optimistic, self.members.parameters[best], reached)
 
@@ -303,9 +302,6 @@ class LQGVTR(eqx.Module):
             )
             is_whole = jnp.asarray(True)
         predictions = jax.vmap(target.mean)(means, self.optima.S)
-        if self.options.score_over == "selected":
-            # Those left out predict what one that is left predicts, and so add nothing to the score.
-            predictions = jnp.where(memory.allowed, predictions, predictions[jnp.argmax(memory.allowed)])
         weight = jnp.ones_like(target.constant)
         if self.options.weighting == "variance":
             weight = 1 / target.variance(expected, optimum.S)

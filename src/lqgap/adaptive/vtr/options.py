@@ -9,9 +9,8 @@ from lqgap.errors import InvalidArgumentError
 
 CHOICES = {
     "history": ("clipped", "full"),
-    "score_over": ("class", "selected"),
     "weighting": ("equal", "variance"),
-    "confidence": ("targets", "likelihood", "both"),
+    "confidence": ("targets", "likelihood"),
 }
 
 
@@ -20,20 +19,17 @@ class VTROptions(eqx.Module):
 
     Args:
         history: what members predict from: the last `length` steps, or all of them.
-        score_over: which pairs of members the importance score is taken over: all of the class, or those
-            that model selection left.
         weighting: of samples in the regression: equally, or by 1 / Var of the target under the model acted
             on, given the past.
-        confidence: what makes the set: value targets, the likelihood, or both.
+        confidence: what makes the set: value targets, or the likelihood.
         buffer_size: how many samples are buffered before the exact score is taken; 0 takes it at every step.
             The switches are the same.
         stops_on_misfit: whether control passes to the fallback when the observations fit no member.
     """
 
     history: Literal["clipped", "full"] = eqx.field(static=True, default="clipped")
-    score_over: Literal["class", "selected"] = eqx.field(static=True, default="class")
     weighting: Literal["equal", "variance"] = eqx.field(static=True, default="equal")
-    confidence: Literal["targets", "likelihood", "both"] = eqx.field(static=True, default="targets")
+    confidence: Literal["targets", "likelihood"] = eqx.field(static=True, default="targets")
     buffer_size: int = eqx.field(static=True, default=64)
     stops_on_misfit: bool = eqx.field(static=True, default=True)
 
