@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import safetensors.numpy
@@ -35,7 +36,7 @@ def read_arrays(
     """
     content, path, remedy = read_bytes(path), os.fspath(path), remedy and f"; {remedy}"
     try:
-        metadata = _metadata(content)
+        metadata = _split(content)[0].get("__metadata__", {})  # which the reader of arrays does not hand out
         arrays = {name: np.array(array) for name, array in safetensors.numpy.load(content).items()}
     except Exception as error:  # whatever a damaged file makes the reader raise
         raise CorruptFileError(f"{path} is damaged, or no {kind} file of lqgap: {error}{remedy}") from None
@@ -50,17 +51,16 @@ def read_arrays(
 
 def _in_order(content: bytes) -> bytes:
     """The same file with its header sorted: equal arrays and texts are equal files, byte for byte."""
-    size = int.from_bytes(content[:8], "little")
-    header = json.dumps(json.loads(content[8 : 8 + size]), sort_keys=True).encode()
-    header += b" " * (-len(header) % 8)  # so that the arrays begin at a multiple of eight
-    return len(header).to_bytes(8, "little") + header + content[8 + size :]
+    header, arrays = _split(content)
+    text = json.dumps(header, sort_keys=True).encode()
+    text += b" " * (-len(text) % 8)  # so that the arrays begin at a multiple of eight
+    return len(text).to_bytes(8, "little") + text + arrays
 
 
-def _metadata(content: bytes) -> dict[str, str]:
-    """The texts in the header, which the reader of arrays does not hand out."""
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + size])
-    return header.get("__metadata__", {})
+def _split(content: bytes) -> tuple[dict[str, Any], bytes]:
+    """The header of a file, and what follows it."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    return json.loads(content[8:end]), content[end:]
 
 
 def _checksum(arrays: Mapping[str, np.ndarray], kind: str, text: str) -> str:

@@ -3,7 +3,7 @@
 Rows are taken and batches are joined on the host: an index or a new size is no reason to compile a program.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import jax
@@ -41,10 +41,14 @@ def join(batches: list[Batch]) -> Batch:
 def map_in_chunks(function: Callable[[Batch], Answer], batch: Batch) -> Answer:
     """Apply a mapped and jitted function to a batch of any size, compiled for few sizes only."""
     total = len(jax.tree.leaves(batch)[0])
-    size = chunk_size(total)
-    source = np.minimum(np.arange(-(-total // size) * size), total - 1)
-    answers = [function(take(batch, rows)) for rows in source.reshape(-1, size)]
+    answers = [function(take(batch, rows)) for rows in chunks(total, chunk_size(total))]
     return take(join(answers), np.arange(total))
+
+
+def chunks(total: int, size: int) -> Iterator[np.ndarray]:
+    """The numbers of all rows, this many at a time; the last one is repeated to fill the last chunk."""
+    for start in range(0, total, size):
+        yield np.minimum(np.arange(start, start + size), total - 1)
 
 
 def chunk_size(total: int) -> int:

@@ -77,7 +77,7 @@ def finite_or_text(value: Any) -> Any:
     """JSON has no infinity and no NaN."""
     if isinstance(value, dict):
         return {key: finite_or_text(item) for key, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [finite_or_text(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.adaptive import LQGVTR, VTRConstants, VTROptions, run, run_many
+from lqgap.adaptive import LQGVTR, VTRConstants, run, run_many
 from lqgap.adaptive.run import BLOCK
 from lqgap.evaluation.regret import regret
 
@@ -92,18 +92,6 @@ def test_the_constants_of_the_theory_say_that_they_are_vacuous(springs):
     assert "warm-up" in trace.events[0].message
     assert trace.switches == ()
     assert theory.constants.num_warmup > 500
-
-
-@pytest.mark.slow
-def test_model_selection_by_a_regression_is_part_of_a_run(springs):
-    constants = VTRConstants(psi=60.0, beta=3000.0, length=10, state_bound=50.0, num_warmup=300, sigma_u=2.0)
-    options = VTROptions(selection="balanced", C_w=1e-12)
-    algorithm = LQGVTR(springs, horizon=HORIZON, constants=constants, options=options)
-    trace = run(algorithm, springs[4], key=jax.random.key(0), horizon=400)
-    assert [event.name for event in trace.events] == ["selection"]
-    wide = VTROptions(selection="ellipsoid")
-    algorithm = LQGVTR(springs, horizon=HORIZON, constants=constants, options=wide)
-    assert run(algorithm, springs[4], key=jax.random.key(0), horizon=400).events == ()
 
 
 @pytest.mark.usefixtures("as_users_run_it")

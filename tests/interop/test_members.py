@@ -5,6 +5,7 @@ from random_systems import random_plant
 from springs import FAMILY, grid
 
 import lqgap
+from lqgap.batches import take
 from lqgap.interop.members import NUM_AHEAD, as_plants, read_family, read_fixed
 from lqgap.simulators import Finite
 
@@ -30,15 +31,15 @@ def test_plants_in_numpy_are_the_same_plants():
 @pytest.mark.parametrize("name", ["family", "class"])
 def test_what_is_drawn_depends_on_its_generator_alone(name):
     members = read_family({"family": FAMILY, "class": grid(2)}[name])
-    alone = members.draw(generators(7), capacity=1)[0]
-    first, second = members.draw(generators(3, 7), capacity=4)
+    alone = members.draw(generators(7))[0]
+    first, second = members.draw(generators(3, 7))
     np.testing.assert_array_equal(second.parameters, alone.parameters)
     assert not np.array_equal(first.parameters, alone.parameters)
     assert alone.parameters.shape == (NUM_AHEAD, 2)
 
 
 def test_drawn_members_have_the_parameters_that_are_stated():
-    drawn = read_family(FAMILY).draw(generators(0), capacity=1)[0]
+    drawn = read_family(FAMILY).draw(generators(0))[0]
     for position in (0, 5):
         plant = FAMILY.system(drawn.parameters[position])
         expected = as_plants(lqgap.stack([plant])).dynamics[0]
@@ -47,7 +48,7 @@ def test_drawn_members_have_the_parameters_that_are_stated():
 
 
 def test_every_member_of_a_class_is_drawn_and_numbered():
-    drawn = read_family(grid(2)).draw(generators(0), capacity=1)[0]
+    drawn = read_family(grid(2)).draw(generators(0))[0]
     assert set(drawn.members) == set(range(len(grid(2))))
     np.testing.assert_array_equal(drawn.parameters, np.asarray(grid(2).parameters)[drawn.members])
 
@@ -56,8 +57,8 @@ def test_a_name_a_batch_and_one_plant_are_read_too():
     assert read_family("mass_spring_damper").names == ("stiffness", "gain")
     assert read_family("mass_spring_damper")._family is read_family("mass_spring_damper")._family
     assert read_family(grid(2).systems).names == ()
-    drawn = read_family(grid(2)[1]).draw(generators(0), capacity=1)[0]
-    assert same(drawn.plants.take([0]), as_plants(lqgap.stack([grid(2)[1]])))
+    drawn = read_family(grid(2)[1]).draw(generators(0))[0]
+    assert same(take(drawn.plants, [0]), as_plants(lqgap.stack([grid(2)[1]])))
     assert drawn.parameters.shape == (NUM_AHEAD, 0)
 
 

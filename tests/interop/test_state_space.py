@@ -7,7 +7,6 @@ from random_systems import random_plant
 import lqgap
 from lqgap.interop.state_space import (
     StateSpace,
-    Weights,
     make_plant,
     make_policy,
     read_matrices,
@@ -26,8 +25,8 @@ def test_a_plant_has_no_feedthrough():
 
 
 def test_a_plant_goes_out_and_comes_back_the_same():
-    weights = Weights(PLANT.Q, PLANT.R, PLANT.W, PLANT.V, PLANT.S0)
-    assert eqx.tree_equal(make_plant(read_matrices(PLANT), weights), PLANT)
+    weights = {name: getattr(PLANT, name) for name in ("Q", "R", "W", "V", "S0")}
+    assert eqx.tree_equal(make_plant(read_matrices(PLANT), **weights), PLANT)
 
 
 @pytest.mark.parametrize(
@@ -63,13 +62,13 @@ def test_a_batch_of_policies_is_refused():
 def test_feedthrough_in_a_plant_is_refused_with_the_reason():
     system = StateSpace(np.eye(1), np.eye(1), np.eye(1), np.array([[0.5]]))
     with pytest.raises(lqgap.InvalidSystemError, match=r"D = \[\[0.5\]\].*y = C x \+ z.*delay of one step"):
-        make_plant(system, Weights())
+        make_plant(system)
 
 
 def test_a_plant_needs_a_state_and_a_policy_does_not():
     static = StateSpace(np.zeros((0, 0)), np.zeros((0, 1)), np.zeros((2, 0)), np.zeros((2, 1)))
     with pytest.raises(lqgap.InvalidSystemError, match="no states"):
-        make_plant(static, Weights())
+        make_plant(static)
     assert isinstance(make_policy(static), LinearDynamic)
 
 

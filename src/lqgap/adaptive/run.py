@@ -6,7 +6,7 @@ memory does not grow with the horizon, except for the trace.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -15,13 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from lqgap.adaptive.trace import Event, StepRecord, Trace, TraceBuilder
+from lqgap.adaptive.trace import StepRecord, Trace, TraceBuilder
 from lqgap.adaptive.truth import read_plants, read_truth
 from lqgap.adaptive.vtr.algorithm import LQGVTR
 from lqgap.adaptive.vtr.state import VTRMemory
 from lqgap.arguments import IntLike, KeysLike, read_count, read_keys
-from lqgap.batches import batch_of_one, join, take
-from lqgap.errors import InvalidArgumentError, RefutedClassError
+from lqgap.batches import batch_of_one, take
+from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.noise import standard_normal
 from lqgap.evaluation.regret import StationaryReference
 from lqgap.linalg import quadratic
@@ -81,11 +81,8 @@ def run_many(
     """
     if not isinstance(algorithm, LQGVTR):
         raise InvalidArgumentError(f"algorithm is a {type(algorithm).__name__}, expected an LQGVTR")
-    last = (
-        algorithm.horizon
-        if horizon is None
-        else read_count("horizon", horizon, least=0, most=algorithm.horizon)
-    )
+    last = algorithm.horizon if horizon is None else horizon
+    last = read_count("horizon", last, least=0, most=algorithm.horizon)
     keys = read_keys(keys)
     num_points = read_count("num_points", num_points, least=1, most=1_000_000)
     real = read_plants(plants, count=len(keys))
@@ -99,42 +96,14 @@ def run_many(
     )
     is_alone = len(keys) == 1
     state = _start(algorithm, real, keys, is_alone)
-    _block(algorithm, real, shares, keys, state, jnp.asarray(0), is_alone, BLOCK)  # compiles
+    _block(algorithm, real, shares, keys, state, jnp.asarray(0), is_alone)  # compiles
     with track("adapt", total=last + 1) as advance:
         start = time.perf_counter()
-        for first, length in _blocks(
-            last, algorithm.constants.num_warmup if algorithm.selects_from_record else 0
-        ):
-            if algorithm.selects_from_record and first == algorithm.constants.num_warmup:
-                state = _select(algorithm, state, account)
-            state, steps = _block(algorithm, real, shares, keys, state, jnp.asarray(first), is_alone, length)
+        for first in range(0, last + 1, BLOCK):
+            state, steps = _block(algorithm, real, shares, keys, state, jnp.asarray(first), is_alone)
             account.add(first, jax.tree.map(np.asarray, steps), time.perf_counter() - start)
-            advance(min(length, last + 1 - first))
+            advance(min(BLOCK, last + 1 - first))
     return account.traces()
-
-
-def _blocks(last: int, pause: int) -> Iterator[tuple[int, int]]:
-    """First steps and lengths of blocks, one of which ends right before step `pause`."""
-    first = 0
-    while first <= last:
-        length = min(BLOCK, pause - first) if first < pause else BLOCK
-        yield first, length
-        first += length
-
-
-def _select(algorithm: LQGVTR, states: RunState, account: TraceBuilder) -> RunState:
-    """Model selection from the record of the warm-up, run by run."""
-    selected = []
-    for number in range(len(states.excess)):
-        state = take(states, number)
-        try:
-            memory = algorithm.select(state.memory, state.u_last)
-            selected.append(eqx.tree_at(lambda s: s.memory, state, memory))
-        except RefutedClassError as error:
-            step = int(state.memory.time)
-            account.events[number].append(Event(step, "selection", f"{error}; all members are kept"))
-            selected.append(state)
-    return join([batch_of_one(state) for state in selected])
 
 
 @eqx.filter_jit
@@ -168,12 +137,11 @@ def _block(
     states: RunState,
     first: Array,
     is_alone: bool,
-    length: int,
 ) -> tuple[RunState, StepRecord]:
     def of_run(
         real: StationaryReference, share: Array | None, key: Array, state: RunState
     ) -> tuple[RunState, StepRecord]:
-        shape = (length, real.plant.num_outputs)
+        shape = (BLOCK, real.plant.num_outputs)
         normals = standard_normal(jax.random.fold_in(key, first), shape, jnp.float64)
 
         def step(state: RunState, normal: Array, *, skip_flush: bool = False) -> tuple[RunState, StepRecord]:

@@ -14,7 +14,7 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.regret import StationaryReference, stationary_reference
 from lqgap.simulators import Finite
 from lqgap.simulators.finite import Members
-from lqgap.systems import LQG, Optimum
+from lqgap.systems import LQG
 
 
 def read_plants(plants: Members, *, count: int) -> StationaryReference:
@@ -35,8 +35,7 @@ def read_truth(algorithm: LQGVTR, plants: StationaryReference, truth: Any, *, co
     """How much of each member the truth is, for every run; None if it is not known."""
     members = algorithm.members
     if truth is None:
-        systems = plants.plant
-        found = [_equal_member(members.systems, take(systems, i)) for i in range(count)]
+        found = [_equal_member(members.systems, take(plants.plant, i)) for i in range(count)]
         if any(index is None for index in found):
             return None
         truth = np.asarray(found)
@@ -61,6 +60,4 @@ def _equal_member(systems: LQG, plant: LQG) -> int | None:
     return int(np.argmax(same)) if np.any(same) else None
 
 
-@jax.jit
-def _real_plants(systems: LQG, optima: Optimum, L: Array, S: Array) -> StationaryReference:
-    return jax.vmap(stationary_reference, in_axes=(0, 0, 1, 1))(systems, optima, L, S)
+_real_plants = jax.jit(jax.vmap(stationary_reference, in_axes=(0, 0, 1, 1)))

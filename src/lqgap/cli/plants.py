@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 import lqgap
-from lqgap.cli.session import shown
+from lqgap.cli.session import new_table, shown
 from lqgap.errors import InvalidArgumentError, did_you_mean
 from lqgap.simulators.plants import FAMILIES
 from lqgap.systems import solve
@@ -54,10 +54,8 @@ def _describe(name: str) -> dict[str, Any]:
 
 
 def _print_list(records: list[dict[str, Any]]) -> None:
-    table = Table(title="Built-in families", title_justify="left", show_lines=True)
-    table.add_column("family", no_wrap=True)
-    table.add_column("what it is")
-    table.add_column("uncertain by default")
+    table = new_table("Built-in families", "family", "what it is", "uncertain by default", show_lines=True)
+    table.columns[0].no_wrap = True
     for record in records:
         table.add_row(record["name"], shown(record["summary"]), shown("\n".join(record["uncertain"])))
     Console().print(table)

@@ -55,12 +55,21 @@ def print_rows(rows: list[dict[str, Any]], title: str, *, as_json: bool) -> None
 
         print(json.dumps(finite_or_text(rows), indent=2))
         return
-    table = Table(title=shown(title), title_justify="left")
-    for name in rows[0]:
-        table.add_column(shown(name), justify="left" if isinstance(rows[0][name], str) else "right")
+    table = new_table(
+        title, *(name if isinstance(value, str) else f">{name}" for name, value in rows[0].items())
+    )
     for row in rows:
         table.add_row(*(shown(v) if isinstance(v, str) else f"{v:.4g}" for v in row.values()))
     Console().print(table)
+
+
+def new_table(title: str, *headings: str, show_lines: bool = False) -> Table:
+    """A table without rows; a heading that begins with ">" is that of numbers."""
+    table = Table(title=shown(title), title_justify="left", show_lines=show_lines)
+    for heading in headings:
+        is_number = heading.startswith(">")
+        table.add_column(shown(heading.removeprefix(">")), justify="right" if is_number else "left")
+    return table
 
 
 def printable(text: str) -> str:

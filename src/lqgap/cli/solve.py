@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 
 import lqgap
-from lqgap.cli.session import shown
+from lqgap.cli.session import new_table
 from lqgap.errors import InvalidArgumentError, did_you_mean
 from lqgap.experiments.parsing import MAX_SIZE
 from lqgap.experiments.toml import require_modest
@@ -64,10 +63,7 @@ def _as_record(optimum: Optimum, finite: FiniteOptimum, *, horizon: int) -> dict
 def _print_tables(title: str, plant: LQG, optimum: Optimum, finite: FiniteOptimum) -> None:
     steps = len(finite.P)
     unavoidable = float(np.trace(plant.Q @ plant.V))
-    costs = Table(title=f"Optimum: {shown(title)}", title_justify="left")
-    costs.add_column("quantity")
-    costs.add_column("value", justify="right")
-    costs.add_column("meaning")
+    costs = new_table(f"Optimum: {title}", "quantity", ">value", "meaning")
     rows = (
         ("J", optimum.J, "optimal cost of a step, in the long run"),
         ("tr(QV)", unavoidable, "of it, measurement noise that no policy avoids"),
@@ -79,10 +75,7 @@ def _print_tables(title: str, plant: LQG, optimum: Optimum, finite: FiniteOptimu
     )
     for name, value, meaning in rows:
         costs.add_row(name, f"{float(value):.6g}", meaning)
-    gains = Table(title="Gains", title_justify="left", show_lines=True)
-    gains.add_column("gain")
-    gains.add_column("rows", justify="right")
-    gains.add_column("use")
+    gains = new_table("Gains", "gain", ">rows", "use", show_lines=True)
     uses = ("u = -K xhat", "xhat = predicted + L (y - C predicted)")
     for name, gain, use in zip("KL", (optimum.K, optimum.L), uses, strict=True):
         gains.add_row(name, np.array2string(np.asarray(gain), precision=6), use)

@@ -10,17 +10,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from lqgap.cli.session import Progress, open_study, prepare_jax, shown
+from lqgap.cli.session import Progress, new_table, open_study, prepare_jax, shown
 from lqgap.errors import InvalidArgumentError, NotConvergedError
-from lqgap.experiments.record import Estimate
 from lqgap.experiments.sweep import Row, read_over, sweep
 from lqgap.report.numbers import show_estimate
 
 COLUMNS = {
-    "worst_box": "worst, ranges",
-    "worst_class": "worst, class",
-    "worst_real": "worst, real",
-    "mean_real": "mean, real",
+    "worst_box": ">worst, ranges",
+    "worst_class": ">worst, class",
+    "worst_real": ">worst, real",
+    "mean_real": ">mean, real",
 }
 
 
@@ -100,20 +99,12 @@ def _client(where: Where) -> Iterator[Any]:
 
 
 def _table(rows: Sequence[Row]) -> Table:
-    table = Table(title="Gaps of the sweep", title_justify="left")
-    for key in rows[0].varied:
-        table.add_column(shown(key))
-    table.add_column("method")
-    for heading in COLUMNS.values():
-        table.add_column(heading, justify="right")
+    table = new_table("Gaps of the sweep", *rows[0].varied, "method", *COLUMNS.values())
     for row in rows:
         varied = [shown(str(value)) for value in row.varied.values()]
         if row.error is not None:
             table.add_row(*varied, f"[red]failed[/] {shown(row.error)}")
         for name, gaps in row.methods.items():
-            table.add_row(*varied, shown(name), *(_cell(getattr(gaps, column)) for column in COLUMNS))
+            cells = [getattr(gaps, column) for column in COLUMNS]
+            table.add_row(*varied, shown(name), *(show_estimate(cell) if cell else "-" for cell in cells))
     return table
-
-
-def _cell(estimate: Estimate | None) -> str:
-    return "-" if estimate is None else show_estimate(estimate)

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from lqgap.cli.session import Progress, open_study, prepare_jax, printable, shown
+from lqgap.cli.session import Progress, new_table, open_study, prepare_jax, printable, shown
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.experiments.record import Record
 from lqgap.experiments.transfer import transfer
@@ -63,10 +63,8 @@ def print_record(record: Record, folder: Path) -> None:
 
 
 def _gap_table(record: Record) -> Table:
-    table = Table(title=shown(f"Gap by method: {record.title}"), title_justify="left")
-    table.add_column("method")
-    for column in ("worst, ranges", "worst, class", "worst, real", "mean, real"):
-        table.add_column(column, justify="right")
+    headings = (">worst, ranges", ">worst, class", ">worst, real", ">mean, real")
+    table = new_table(f"Gap by method: {record.title}", "method", *headings)
     for gaps in record.gaps.methods if record.gaps else ():
         is_best, method = gaps.method == record.recommended, record.method(gaps.method)
         cells = (gaps.box_worst, gaps.grid_worst, gaps.real_worst, gaps.real_mean)

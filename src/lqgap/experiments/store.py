@@ -132,7 +132,7 @@ class Store:
             unit.seed,
             PRECISION,
             _dump({**versions(), "code": code_hash()}),
-            _dump(machine_shape()),
+            _dump({"system": platform.system(), "machine": platform.machine(), "processors": os.cpu_count()}),
             finished.seconds,
         )
         with self._open() as connection:
@@ -143,15 +143,6 @@ class Store:
                 connection.execute("DELETE FROM units WHERE key = ?", (unit.key,))
             connection.execute(f"INSERT OR IGNORE INTO units VALUES ({','.join('?' * len(row))})", row)  # noqa: S608
             connection.execute("COMMIT")
-
-    def rows(self) -> list[dict[str, Any]]:
-        """All rows, by name and key."""
-        if not self.path.exists():
-            return []
-        with self._open() as connection:
-            cursor = connection.execute("SELECT * FROM units ORDER BY name, key")
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -169,11 +160,6 @@ class Store:
         finally:
             if connection is not None:
                 connection.close()
-
-
-def machine_shape() -> dict[str, Any]:
-    """What kind of machine this is."""
-    return {"system": platform.system(), "machine": platform.machine(), "processors": os.cpu_count()}
 
 
 def _connect(path: Path) -> sqlite3.Connection:

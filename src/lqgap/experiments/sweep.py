@@ -8,6 +8,7 @@ is kept with its error and does not stop the others; it is tried again in the ne
 import contextlib
 import itertools
 import json
+import math
 import tempfile
 import time
 import tomllib
@@ -130,9 +131,7 @@ def combine(
     """What is varied and the study, for every combination; all are checked before any is computed."""
     if not over:
         raise InvalidArgumentError("a sweep varies something: give at least one key with its values")
-    count = 1
-    for values in over.values():
-        count *= len(values)
+    count = math.prod(map(len, over.values()))
     if not 0 < count <= MAX_STUDIES:
         raise InvalidArgumentError(f"the sweep would have {count} studies, expected 1 to {MAX_STUDIES}")
     found = []
@@ -144,7 +143,8 @@ def combine(
         try:
             found.append((varied, check_study(table, Source(source.name, source.folder))))
         except LqgapError as error:
-            raise type(error)(f"with {_show(varied)}: {error}") from None
+            shown = ", ".join(f"{key} = {value!r}" for key, value in varied.items())
+            raise type(error)(f"with {shown}: {error}") from None
     return found
 
 
@@ -240,7 +240,3 @@ def _set(table: dict[str, Any], key: str, value: Any) -> None:
             raise InvalidArgumentError(f"--over has the key {key}, but {part} is a value and no table")
         table = inner
     table[last] = value
-
-
-def _show(varied: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} = {value!r}" for key, value in varied.items())

@@ -3,14 +3,8 @@
 from lqgap.identification.diagnostics import Diagnosis, diagnose
 from lqgap.identification.excitation import Probing, choose_probing, probing_for_gains
 from lqgap.identification.fit import Fit, fit_parameters
-from lqgap.identification.markov import (
-    MarkovEstimate,
-    MarkovParameters,
-    MarkovRegression,
-    estimate_markov,
-    exact_markov,
-)
-from lqgap.identification.realization import Realization, align, innovation_form
+from lqgap.identification.markov import MarkovEstimate, MarkovParameters, estimate_markov, exact_markov
+from lqgap.identification.realization import Realization, innovation_form
 from lqgap.identification.selection import select_models, truncation_length
 from lqgap.identification.subspace import realize
 
@@ -19,10 +13,8 @@ __all__ = [
     "Fit",
     "MarkovEstimate",
     "MarkovParameters",
-    "MarkovRegression",
     "Probing",
     "Realization",
-    "align",
     "choose_probing",
     "diagnose",
     "estimate_markov",

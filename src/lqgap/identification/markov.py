@@ -1,4 +1,4 @@
-"""Markov parameters of the predictor by regression on past data, in one go or sample by sample.
+"""Markov parameters of the predictor by regression on past data.
 
     y_t = M phi_t + e_t + C Abar^h xhat_{t-h|t-h-1} ,   phi_t = (y_{t-1}, .., y_{t-h}, u_{t-1}, .., u_{t-h})
     M = [C F, C Abar F, .., C Abar^{h-1} F, C B, C Abar B, .., C Abar^{h-1} B]
@@ -10,6 +10,7 @@ before, which a weighted realisation needs. A window with a lost observation (Na
 """
 
 import math
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -81,53 +82,6 @@ class MarkovEstimate(eqx.Module):
         return symmetrize(residual @ total @ residual.T) / self.moments.count
 
 
-class RegressionState(eqx.Module):
-    """The samples that the next window still needs, newest first, and the moments so far."""
-
-    y: Float[Array, "lag output"]
-    u: Float[Array, "lag input"]
-    num_seen: Int[Array, ""]
-    moments: Moments
-
-
-class MarkovRegression(eqx.Module):
-    """The regression, one sample (y_t, u_t) at a time."""
-
-    length: int = eqx.field(static=True)
-    num_outputs: int = eqx.field(static=True)
-    num_inputs: int = eqx.field(static=True)
-    ridge: float
-
-    def init(self) -> RegressionState:
-        """Before any sample."""
-        size = (self.length + 1) * (self.num_outputs + self.num_inputs)
-        return RegressionState(
-            y=jnp.zeros((self.length, self.num_outputs)),
-            u=jnp.zeros((self.length, self.num_inputs)),
-            num_seen=jnp.asarray(0),
-            moments=Moments(jnp.zeros((size, size)), jnp.asarray(0)),
-        )
-
-    def step(
-        self, state: RegressionState, y: Float[Array, " output"], u: Float[Array, " input"]
-    ) -> RegressionState:
-        """Take in an observation and the input that followed it."""
-        z = jnp.concatenate([state.y.ravel(), state.u.ravel(), y, u])
-        is_complete = (state.num_seen >= self.length) & jnp.all(jnp.isfinite(z))
-        z = jnp.where(is_complete, z, 0)
-        return RegressionState(
-            y=jnp.concatenate([y[None], state.y[:-1]]),
-            u=jnp.concatenate([u[None], state.u[:-1]]),
-            num_seen=state.num_seen + 1,
-            moments=Moments(state.moments.total + jnp.outer(z, z), state.moments.count + is_complete),
-        )
-
-    def estimate(self, state: RegressionState) -> MarkovEstimate:
-        """What the samples so far say; without ridge, NaN until they excite every direction."""
-        sizes = self.length, self.num_outputs, self.num_inputs
-        return regress(state.moments, sizes, jnp.asarray(self.ridge))
-
-
 def estimate_markov(
     y: MatrixLike, u: MatrixLike, *, length: IntLike | None = None, ridge: FloatLike = 0.0
 ) -> MarkovEstimate:
@@ -141,9 +95,7 @@ def estimate_markov(
     y, u = _read_record(y, u)
     ridge = _read_ridge(ridge)
     p, m = y.shape[1], u.shape[1]
-    longest = (len(y) - 1 - p) // (
-        p + m + 1
-    )  # with more lags there are fewer windows than unknowns, S included
+    longest = (len(y) - 1 - p) // (p + m + 1)  # more lags: fewer windows than unknowns, S included
     is_chosen = length is None
     if is_chosen:
         length = max(1, min(longest // 2, MAX_CHOSEN))
@@ -166,7 +118,25 @@ def exact_markov(optimum: Optimum, plant: LQG, *, length: IntLike) -> MarkovPara
     return MarkovParameters(of_outputs, of_inputs, optimum.S)
 
 
-def regress(moments: Moments, sizes: tuple[int, int, int], ridge: Float[Array, ""]) -> MarkovEstimate:
+def _read_record(y: MatrixLike, u: MatrixLike) -> tuple[Array, Array]:
+    """A record whose numbers of outputs and inputs are read off its columns."""
+    widths = [np.shape(value)[1] if np.ndim(value) == 2 else 1 for value in (y, u)]
+    y, u = read_record(y, u, num_outputs=widths[0], num_inputs=widths[1])
+    if 0 in widths:
+        raise InvalidArgumentError(
+            f"the record has {widths[0]} outputs and {widths[1]} inputs, expected at least one of each"
+        )
+    return y, u
+
+
+def _read_ridge(ridge: Any) -> float:
+    if isinstance(ridge, bool) or not isinstance(ridge, int | float) or not 0 <= ridge < math.inf:
+        raise InvalidArgumentError(f"ridge is {ridge!r}, expected a number that is not negative")
+    return float(ridge)
+
+
+@partial(jax.jit, static_argnames="sizes")
+def _regress(moments: Moments, sizes: tuple[int, int, int], ridge: Float[Array, ""]) -> MarkovEstimate:
     """The regression that the moments of sizes (lags, outputs, inputs) hold.
 
     S is the sum of squared residuals over the number of windows less that of unknowns.
@@ -185,26 +155,6 @@ def regress(moments: Moments, sizes: tuple[int, int, int], ridge: Float[Array, "
     freedom = jnp.maximum(moments.count - features, 1)
     S = estimate.residual_covariance(M) * (moments.count / freedom)
     return eqx.tree_at(lambda tree: tree.parameters.S, estimate, S)
-
-
-_regress = jax.jit(regress, static_argnames="sizes")
-
-
-def _read_record(y: MatrixLike, u: MatrixLike) -> tuple[Array, Array]:
-    """A record whose numbers of outputs and inputs are read off its columns."""
-    widths = [np.shape(value)[1] if np.ndim(value) == 2 else 1 for value in (y, u)]
-    y, u = read_record(y, u, num_outputs=widths[0], num_inputs=widths[1])
-    if 0 in widths:
-        raise InvalidArgumentError(
-            f"the record has {widths[0]} outputs and {widths[1]} inputs, expected at least one of each"
-        )
-    return y, u
-
-
-def _read_ridge(ridge: Any) -> float:
-    if isinstance(ridge, bool) or not isinstance(ridge, int | float) or not 0 <= ridge < math.inf:
-        raise InvalidArgumentError(f"ridge is {ridge!r}, expected a number that is not negative")
-    return float(ridge)
 
 
 def _moments(y: np.ndarray, u: np.ndarray, length: int) -> Moments:
@@ -238,17 +188,8 @@ def _choose_length(moments: Moments, sizes: tuple[int, int, int], ridge: float) 
     num_unknowns = p * (p + m) * np.arange(1, longest + 1)
     best = int(np.argmin(count * np.linalg.slogdet(residual)[1] + 2 * num_unknowns)) + 1
     chosen = min(2 * best, longest)
-    return chosen, _shorten(moments, sizes, chosen)
-
-
-def _shorten(moments: Moments, sizes: tuple[int, int, int], length: int) -> Moments:
-    """The moments of the same windows with fewer lags."""
-    longest, p, m = sizes
-    features = longest * (p + m)
-    kept = np.concatenate(
-        [np.arange(length * p), longest * p + np.arange(length * m), np.arange(features, features + p + m)]
-    )
-    return Moments(moments.total[kept][:, kept], moments.count)
+    kept = np.r_[: chosen * p, split : split + chosen * m, features : features + p + m]
+    return chosen, Moments(moments.total[kept][:, kept], moments.count)
 
 
 def _require_excitation(moments: Moments, sizes: tuple[int, int, int], ridge: float) -> None:

@@ -2,24 +2,21 @@
 
     xhat_{t+1} = A xhat_t + B u_t + F e_t ,   y_t = C xhat_t + e_t ,   e ~ N(0, S) ,   Abar = A - F C
 
-This is all that inputs and outputs determine, and all that control needs. The filter gain L = A^-1 F exists
-if A is invertible; without it, chi = A xhat_{t|t} = Abar xhat_{t|t-1} + F y is enough, as u = -M^-1 B'P chi.
+This is all that inputs and outputs determine, and all that control needs. A may be singular, so that
+F does not determine the filter gain L: chi = A xhat_{t|t} = Abar xhat_{t|t-1} + F y is enough, and
+u = -M^-1 B'P chi.
 """
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from lqgap.arguments import IntLike, MatrixLike, read_count, read_covariance
-from lqgap.errors import InvalidArgumentError
 from lqgap.identification.markov import MarkovParameters
 from lqgap.linalg import solve_psd, solve_riccati, symmetrize
 from lqgap.policies import LinearDynamic
 from lqgap.systems import LQG, Optimum
-
-SINGULAR = 1e-8  # smallest singular value of A, relative to the largest, that still determines L from F
 
 
 class Realization(eqx.Module):
@@ -41,17 +38,6 @@ class Realization(eqx.Module):
         """A - F C: how errors of the prediction decay."""
         return self.A - self.F @ self.C
 
-    @property
-    def L(self) -> Float[Array, "state output"]:
-        """The filter gain A^-1 F; raises where A is singular, so that F does not determine it."""
-        values = np.linalg.svd(np.asarray(self.A), compute_uv=False)
-        if values[-1] <= SINGULAR * values[0]:
-            raise InvalidArgumentError(
-                "A is singular up to rounding (as with a pure delay), so that F = A L does not determine L: "
-                "use F, or `controller`, which needs F only"
-            )
-        return jnp.linalg.solve(self.A, self.F)
-
     def markov(self, *, length: IntLike) -> MarkovParameters:
         """C Abar^k F and C Abar^k B for k = 0..length-1, and S."""
         rows = _powers(self.Abar, self.C, read_count("length", length, least=1))
@@ -71,24 +57,6 @@ class Realization(eqx.Module):
 def innovation_form(optimum: Optimum, plant: LQG) -> Realization:
     """A plant whose optimum is known, in the plant's own coordinates."""
     return Realization(plant.A, plant.B, plant.C, optimum.F, optimum.S)
-
-
-def align(estimate: Realization, reference: Realization) -> Realization:
-    """The estimate in rotated coordinates, as near as possible to those of the reference.
-
-    The rotation is orthogonal: balanced realisations of one plant then agree, and nearly so do balanced
-    realisations of estimates of it; plants in other coordinates need not.
-    """
-    for name, value in (("estimate", estimate), ("reference", reference)):
-        if not isinstance(value, Realization):
-            raise InvalidArgumentError(f"{name} is a {type(value).__name__}, expected a Realization")
-    sizes = [(r.order, r.B.shape[1], len(r.C)) for r in (estimate, reference)]
-    if sizes[0] != sizes[1]:
-        raise InvalidArgumentError(
-            f"estimate and reference have (states, inputs, outputs) = {sizes[0]} and {sizes[1]}: only plants "
-            f"of one size can be aligned"
-        )
-    return rotate(estimate, best_rotation(estimate, reference))
 
 
 def best_rotation(estimate: Realization, reference: Realization) -> Float[Array, "state state"]:

@@ -15,6 +15,7 @@ so the printed set loses the truth even on endless records; it is here to be com
 """
 
 import warnings
+from functools import partial
 from typing import Any, Literal
 
 import jax
@@ -124,9 +125,9 @@ def coordinate_distances(
     order = members.systems.num_states
     reference = realize(estimate, order=order, weighting="plain")
     optima = members.optima()
-    forms = jax.vmap(innovation_form)(optima, members.systems)
     if method == "balanced":
-        forms = _balanced_forms(_markov_of(optima, members.systems, estimate.length), order)
+        exact = _markov_of(optima, members.systems, estimate.length)
+        forms = jax.vmap(partial(balanced, order=order))(exact)
         return np.asarray(_distances(forms, forms.F, reference, reference.F))
     warnings.warn(
         "the printed set compares plants in coordinates that an orthogonal matrix cannot match, and loses "
@@ -134,7 +135,10 @@ def coordinate_distances(
         UserWarning,
         stacklevel=2,
     )
-    gain = jnp.linalg.pinv(reference.A) @ reference.F
+    forms, gain = (
+        jax.vmap(innovation_form)(optima, members.systems),
+        jnp.linalg.pinv(reference.A) @ reference.F,
+    )
     return np.asarray(_distances(forms, optima.L, reference, gain))
 
 
@@ -162,37 +166,27 @@ def _ellipsoid_margins(members: Finite, estimate: MarkovEstimate, y: Array, u: A
 
 
 @jax.jit
-def _truncated(optima: Optimum, systems: LQG, rows: Array, y: Array, u: Array) -> Array:
+@partial(jax.vmap, in_axes=(0, 0, 0, None, None))
+def _truncated(optimum: Optimum, plant: LQG, row: Array, y: Array, u: Array) -> Array:
     """The sum of squares of rows @ xhat_{t|t-1} along the record, for every member and output."""
 
-    def of_member(optimum: Optimum, plant: LQG, row: Array) -> Array:
-        def step(carry: tuple[Array, Array], sample: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
-            predicted, total = carry
-            xhat = steady_correct(optimum, plant, predicted, sample[0])
-            return (steady_predict(plant, xhat, sample[1]), total + (row @ predicted) ** 2), None
+    def step(carry: tuple[Array, Array], sample: tuple[Array, Array]) -> tuple[tuple[Array, Array], None]:
+        predicted, total = carry
+        xhat = steady_correct(optimum, plant, predicted, sample[0])
+        return (steady_predict(plant, xhat, sample[1]), total + (row @ predicted) ** 2), None
 
-        start = jnp.zeros_like(plant.A[0]), jnp.zeros_like(plant.C[:, 0])
-        return jax.lax.scan(step, start, (y, u))[0][1]
-
-    return jax.vmap(of_member)(optima, systems, rows)
+    start = jnp.zeros_like(plant.A[0]), jnp.zeros_like(plant.C[:, 0])
+    return jax.lax.scan(step, start, (y, u))[0][1]
 
 
 def _markov_of(optima: Optimum, systems: LQG, length: int) -> MarkovParameters:
     return jax.vmap(lambda optimum, plant: exact_markov(optimum, plant, length=length))(optima, systems)
 
 
-def _balanced_forms(parameters: MarkovParameters, order: int) -> Realization:
-    return jax.vmap(lambda member: balanced(member, order))(parameters)
-
-
 @jax.jit
-def _distances(forms: Realization, gains: Array, reference: Realization, gain: Array) -> Array:
-    def of_member(form: Realization, own_gain: Array) -> Array:
-        T = best_rotation(form, reference)
-        moved = rotate(form, T)
-        pairs = (
-            (moved.A, reference.A), (moved.B, reference.B), (moved.C, reference.C), (T.T @ own_gain, gain),
-        )  # fmt: skip
-        return jnp.max(jnp.stack([jnp.linalg.norm(one - other, ord=2) for one, other in pairs]))
-
-    return jax.vmap(of_member)(forms, gains)
+@partial(jax.vmap, in_axes=(0, 0, None, None))
+def _distances(form: Realization, own_gain: Array, reference: Realization, gain: Array) -> Array:
+    T = best_rotation(form, reference)
+    moved, own = rotate(form, T), T.T @ own_gain
+    pairs = ((moved.A, reference.A), (moved.B, reference.B), (moved.C, reference.C), (own, gain))
+    return jnp.max(jnp.stack([jnp.linalg.norm(one - other, ord=2) for one, other in pairs]))

@@ -69,12 +69,12 @@ def realize(
 def balanced(parameters: MarkovParameters, order: int) -> Realization:
     """The plain realisation, for `jit` and `vmap`: nothing is checked."""
     p, m = parameters.of_inputs.shape[1:]
-    rows, columns = _plain_shape(parameters)
+    columns = parameters.length - parameters.length // 2
     U, s, Vt = _plain_factors(parameters)
     U, root, Vt = U[:, :order], jnp.sqrt(s[:order]), Vt[:order]
     C, Ctr = U[:p] * root[None, :], root[:, None] * Vt
     F, B = Ctr[:, :p], Ctr[:, columns * p : columns * p + m]
-    shifted = _hankel(parameters, rows, columns, shift=1)
+    shifted = _plain_hankel(parameters, shift=1)
     Abar = (U / root[None, :]).T @ shifted @ (Vt / root[:, None]).T
     return Realization(Abar + F @ C, B, C, F, parameters.S)
 
@@ -123,14 +123,13 @@ def _hankel(parameters: MarkovParameters, rows: int, columns: int, *, shift: int
     return jnp.concatenate(parts, axis=1)
 
 
-def _plain_shape(parameters: MarkovParameters) -> tuple[int, int]:
+def _plain_hankel(parameters: MarkovParameters, *, shift: int) -> Array:
     rows = parameters.length // 2
-    return rows, parameters.length - rows
+    return _hankel(parameters, rows, parameters.length - rows, shift=shift)
 
 
 def _plain_factors(parameters: MarkovParameters) -> tuple[Array, Array, Array]:
-    rows, columns = _plain_shape(parameters)
-    U, s, Vt = jnp.linalg.svd(_hankel(parameters, rows, columns, shift=0), full_matrices=False)
+    U, s, Vt = jnp.linalg.svd(_plain_hankel(parameters, shift=0), full_matrices=False)
     return U, s, Vt
 
 

@@ -11,6 +11,7 @@ from which members and noise are drawn in blocks.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -39,12 +40,9 @@ class Ensemble:
         self._low, self._high = limits
         self._generators: list[Any] = [None] * count
         self._drawn: list[Any] = [None] * count
-        self._num_used = [0] * count
+        self._num_used = [NUM_AHEAD] * count  # none is left
         states, outputs = examples.dynamics.shape[1], examples.C.shape[1]
-        self._dynamics, self._C, self._cost, self._W_root, self._V_root = (
-            np.zeros((count, *matrices.shape[1:]))
-            for matrices in (examples.dynamics, examples.C, examples.cost, examples.W_root, examples.V_root)
-        )
+        self._plants = jax.tree.map(lambda matrices: np.zeros((count, *matrices.shape[1:])), examples)
         self._block = min(horizon + 2, MAX_BLOCK)
         self._w = np.zeros((count, self._block, states))
         self._z = np.zeros((count, self._block, outputs))
@@ -58,12 +56,12 @@ class Ensemble:
     def seed(self, index: int, generator: np.random.Generator) -> None:
         """Give a plant another source of chance, and forget what was drawn ahead."""
         if self._generators[index] is not generator:
-            self._generators[index], self._drawn[index] = generator, None
+            self._generators[index], self._num_used[index] = generator, NUM_AHEAD
 
     def start(self, which: Int[np.ndarray, " some"], fixed: Sequence[DrawnMembers] | None = None) -> None:
         """A new episode for these plants: on fixed members, or on the next that are drawn."""
         if fixed is None:
-            self._draw_members([index for index in which.tolist() if self._is_used_up(index)])
+            self._draw_members([i for i in which.tolist() if self._num_used[i] == NUM_AHEAD])
         for position, index in enumerate(which.tolist()):
             if fixed is not None:
                 self._begin(index, fixed[position], 0)
@@ -71,7 +69,7 @@ class Ensemble:
                 self._begin(index, self._drawn[index], self._num_used[index])
                 self._num_used[index] += 1
         self.time[which] = 0
-        self.y[which] = _times(self._C[which], self.x[which]) + self._z[which, 0]
+        self.y[which] = _times(self._plants.C[which], self.x[which]) + self._z[which, 0]
 
     def step(self, u: Float[np.ndarray, "plant input"], running: Bool[np.ndarray, " plant"]) -> Step:
         """One step of the plants that are running; the others stay as they are, and their result is void."""
@@ -83,9 +81,9 @@ class Ensemble:
                 self._draw_noise(index)
         with np.errstate(over="ignore", invalid="ignore"):
             u = np.minimum(np.maximum(u, self._low), self._high)
-            cost = _quadratic(np.concatenate([self.y, u], axis=1), self._cost)
-            x = _times(self._dynamics, np.concatenate([self.x, u], axis=1)) + w
-            y = _times(self._C, x) + self._z[self._rows, position]
+            cost = _quadratic(np.concatenate([self.y, u], axis=1), self._plants.cost)
+            x = _times(self._plants.dynamics, np.concatenate([self.x, u], axis=1)) + w
+            y = _times(self._plants.C, x) + self._z[self._rows, position]
             finite = np.isfinite(cost + x.sum(axis=1) + y.sum(axis=1))
         if not finite.all():  # the episode ends, with numbers that are still numbers
             cost, x, y = np.nan_to_num(cost), np.nan_to_num(x), np.nan_to_num(y)
@@ -94,39 +92,25 @@ class Ensemble:
         self.x, self.y = x, y
         return Step(u, cost, terminated=running & ~finite, truncated=running & (self.time > self._horizon))
 
-    def _is_used_up(self, index: int) -> bool:
-        return self._drawn[index] is None or self._num_used[index] == NUM_AHEAD
-
     def _draw_members(self, which: list[int]) -> None:
-        if not which:
-            return
-        generators = [self._generators[index] for index in which]
-        drawn = self._members.draw(generators, capacity=len(self._generators))
+        drawn = self._members.draw([self._generators[index] for index in which]) if which else []
         for index, members in zip(which, drawn, strict=True):
             self._drawn[index], self._num_used[index] = members, 0
 
     def _begin(self, index: int, drawn: DrawnMembers, position: int) -> None:
         """Put one of the drawn members in this place, and draw its first state and its noise."""
-        plants = drawn.plants
-        for mine, theirs in (
-            (self._dynamics, plants.dynamics),
-            (self._C, plants.C),
-            (self._cost, plants.cost),
-            (self._W_root, plants.W_root),
-            (self._V_root, plants.V_root),
-            (self.member, drawn.members),
-            (self.parameters, drawn.parameters),
-        ):
+        ours = DrawnMembers(self._plants, self.member, self.parameters)
+        for mine, theirs in zip(jax.tree.leaves(ours), jax.tree.leaves(drawn), strict=True):
             mine[index] = theirs[position]
         normal = self._generators[index].standard_normal(self.x.shape[1])
-        self.x[index] = plants.S0_root[position] @ normal
+        self.x[index] = self._plants.S0_root[index] @ normal
         self._draw_noise(index)
 
     def _draw_noise(self, index: int) -> None:
         outputs, states = self._z.shape[2], self._w.shape[2]
         normal = self._generators[index].standard_normal((self._block, outputs + states))
-        self._z[index] = normal[:, :outputs] @ self._V_root[index]
-        self._w[index] = normal[:, outputs:] @ self._W_root[index]
+        self._z[index] = normal[:, :outputs] @ self._plants.V_root[index]
+        self._w[index] = normal[:, outputs:] @ self._plants.W_root[index]
 
 
 def _times(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:

@@ -11,19 +11,9 @@ import numpy as np
 
 from lqgap.arguments import MatrixLike
 from lqgap.errors import InvalidSystemError, LqgapError
-from lqgap.interop.state_space import (
-    StateSpace,
-    Weights,
-    make_plant,
-    make_policy,
-    read_matrices,
-    read_sampling_time,
-)
+from lqgap.interop.state_space import StateSpace, make_plant, make_policy, read_matrices, read_sampling_time
 from lqgap.policies import LinearDynamic
 from lqgap.systems import LQG
-
-CONTROL_REMEDY = "control.sample_system(system, 0.1)"
-SCIPY_REMEDY = "system.to_discrete(0.1)"
 
 
 def from_control(
@@ -40,7 +30,7 @@ def from_control(
     Costs and covariances are as in `LQG`: what is left out is the identity.
     """
     matrices, sampling_time = _read_control(system)
-    return make_plant(matrices, Weights(Q, R, W, V, S0)), sampling_time
+    return make_plant(matrices, Q=Q, R=R, W=W, V=V, S0=S0), sampling_time
 
 
 def from_dlti(
@@ -57,7 +47,7 @@ def from_dlti(
     Costs and covariances are as in `LQG`: what is left out is the identity.
     """
     matrices, sampling_time = _read_dlti(system)
-    return make_plant(matrices, Weights(Q, R, W, V, S0)), sampling_time
+    return make_plant(matrices, Q=Q, R=R, W=W, V=V, S0=S0), sampling_time
 
 
 def policy_from_control(system: Any) -> tuple[LinearDynamic, float]:
@@ -106,7 +96,7 @@ def _read_control(system: Any) -> tuple[StateSpace, float]:
             f"the system is a {type(system).__name__}, expected a control.StateSpace or a TransferFunction"
         )
     if system.dt == 0:
-        raise _continuous("dt is 0, which control.ss sets by default", CONTROL_REMEDY)
+        raise _continuous("dt is 0, which control.ss sets by default", "control.sample_system(system, 0.1)")
     sampling_time = _read_dt(system.dt, "control.ss(A, B, C, D, 0.1)")
     try:
         system = control.ss(system)
@@ -119,7 +109,7 @@ def _read_dlti(system: Any) -> tuple[StateSpace, float]:
     import scipy.signal
 
     if isinstance(system, scipy.signal.lti):
-        raise _continuous("scipy.signal.lti", SCIPY_REMEDY)
+        raise _continuous("scipy.signal.lti", "system.to_discrete(0.1)")
     if not isinstance(system, scipy.signal.dlti):
         raise InvalidSystemError(f"the system is a {type(system).__name__}, expected a scipy.signal.dlti")
     sampling_time = _read_dt(system.dt, "scipy.signal.dlti(A, B, C, D, dt=0.1)")

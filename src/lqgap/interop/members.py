@@ -34,10 +34,6 @@ class Plants(eqx.Module):
     V_root: Float[np.ndarray, "plant output output"]
     S0_root: Float[np.ndarray, "plant state state"]
 
-    def take(self, which: Any) -> "Plants":
-        """The plants of these numbers."""
-        return jax.tree.map(lambda matrices: matrices[which], self)
-
 
 class DrawnMembers(eqx.Module):
     """Members drawn ahead; `members` counts within a finite class and is -1 in a family."""
@@ -53,8 +49,8 @@ class AbstractMembers(abc.ABC):
     names: tuple[str, ...]
 
     @abc.abstractmethod
-    def draw(self, generators: Sequence[np.random.Generator], *, capacity: int) -> list[DrawnMembers]:
-        """Members drawn by each generator; there will never be more than `capacity` generators."""
+    def draw(self, generators: Sequence[np.random.Generator]) -> list[DrawnMembers]:
+        """Members drawn by each generator."""
 
     @abc.abstractmethod
     def fix(self, *, member: Any, parameters: Any) -> DrawnMembers:
@@ -74,9 +70,11 @@ class ListedMembers(AbstractMembers):
         self._plants = as_plants(members.systems)
         self._parameters = np.asarray(members.parameters)[:, : len(names)]
 
-    def draw(self, generators: Sequence[np.random.Generator], *, capacity: int) -> list[DrawnMembers]:  # noqa: ARG002
+    def draw(self, generators: Sequence[np.random.Generator]) -> list[DrawnMembers]:
         """Numbers, then the plants of these numbers."""
-        return [self._drawn(generator.integers(self._size, size=NUM_AHEAD)) for generator in generators]
+        return [
+            self._drawn(generator.integers(len(self._finite), size=NUM_AHEAD)) for generator in generators
+        ]
 
     def fix(self, *, member: Any, parameters: Any) -> DrawnMembers:
         """By number, or by parameters that one of the members has."""
@@ -84,34 +82,30 @@ class ListedMembers(AbstractMembers):
             return self._drawn(np.array([self._find(parameters)]))
         if isinstance(member, bool) or not isinstance(member, int | np.integer):
             raise InvalidArgumentError(f"options has member = {member!r}, expected a whole number")
-        if not 0 <= member < self._size:
+        if not 0 <= member < len(self._finite):
             raise InvalidArgumentError(
-                f"options has member = {member}, expected one from 0 to {self._size - 1}"
+                f"options has member = {member}, expected one from 0 to {len(self._finite) - 1}"
             )
         return self._drawn(np.array([member]))
 
     def examples(self) -> LQG:
         """All members, or as many of them, evenly spaced."""
-        which = np.unique(np.linspace(0, self._size - 1, MAX_EXAMPLES).astype(int))
+        which = np.unique(np.linspace(0, len(self._finite) - 1, MAX_EXAMPLES).astype(int))
         return take(self._finite.systems, which)
 
-    @property
-    def _size(self) -> int:
-        return len(self._finite)
-
     def _drawn(self, numbers: np.ndarray) -> DrawnMembers:
-        return DrawnMembers(self._plants.take(numbers), numbers, self._parameters[numbers])
+        return DrawnMembers(take(self._plants, numbers), numbers, self._parameters[numbers])
 
     def _find(self, parameters: Any) -> int:
         _require_mapping(parameters)
         require_names(parameters, self.names)
-        match = np.ones(self._size, dtype=bool)
+        match = np.ones(len(self._finite), dtype=bool)
         for name, value in parameters.items():
             column = self._parameters[:, self.names.index(name)]
             match &= np.isclose(column, _read_number(name, value), rtol=1e-9, atol=0)
         if np.sum(match) != 1:
             raise InvalidArgumentError(
-                f"options has parameters = {dict(parameters)}, and {np.sum(match)} of {self._size} members "
+                f"options has parameters = {dict(parameters)}, and {np.sum(match)} of {len(match)} members "
                 f"have them, expected one: give the number of the member"
             )
         return int(np.argmax(match))
@@ -124,13 +118,13 @@ class FamilyMembers(AbstractMembers):
         self.names = family.names
         self._family = family
 
-    def draw(self, generators: Sequence[np.random.Generator], *, capacity: int) -> list[DrawnMembers]:
-        """Parameters by every generator, then all plants at once, always as many, so as to compile once."""
-        rows = np.concatenate([self._draw_parameters(generator) for generator in generators])
-        padded = np.resize(rows, (capacity * NUM_AHEAD, rows.shape[1]))
-        built = as_plants(self._family.members(padded).systems)
-        parts = [slice(start, start + NUM_AHEAD) for start in range(0, len(rows), NUM_AHEAD)]
-        return [_unnumbered(built.take(part), rows[part]) for part in parts]
+    def draw(self, generators: Sequence[np.random.Generator]) -> list[DrawnMembers]:
+        """Parameters by every generator, then all plants at once."""
+        keys = [jax.random.key(int(generator.integers(2**32))) for generator in generators]
+        drawn = [np.asarray(self._family.sample_parameters(key, NUM_AHEAD)) for key in keys]
+        built = as_plants(self._family.members(np.concatenate(drawn)).systems)
+        parts = np.arange(len(drawn) * NUM_AHEAD).reshape(-1, NUM_AHEAD)
+        return [_unnumbered(take(built, part), rows) for part, rows in zip(parts, drawn, strict=True)]
 
     def fix(self, *, member: Any, parameters: Any) -> DrawnMembers:
         """By parameters only."""
@@ -147,10 +141,6 @@ class FamilyMembers(AbstractMembers):
     def examples(self) -> LQG:
         """A sample."""
         return self._family.sample(jax.random.key(0), NUM_AHEAD).systems
-
-    def _draw_parameters(self, generator: np.random.Generator) -> np.ndarray:
-        key = jax.random.key(int(generator.integers(2**32)))
-        return np.asarray(self._family.sample_parameters(key, NUM_AHEAD))
 
 
 def read_family(family: Any) -> AbstractMembers:

@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import LimitsLike, read_limits
-from lqgap.policies.policy import Memory
+from lqgap.policies.policy import Memory, require_policy
 
 
 class PredictorState(eqx.Module):
@@ -38,9 +38,7 @@ class Predictor:
     """
 
     def __init__(self, policy: AbstractPolicy, *, limits: LimitsLike = None, key: PRNGKeyArray | None = None):
-        if not isinstance(policy, AbstractPolicy):
-            raise InvalidArgumentError(f"policy is a {type(policy).__name__}, expected an lqgap policy")
-        self.policy = policy
+        self.policy = require_policy("policy", policy)
         self._key = jax.random.key(0) if key is None else key
         allowed = read_limits(limits, num_inputs=policy.num_inputs)
 

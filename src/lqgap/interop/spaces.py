@@ -53,11 +53,8 @@ def input_scale(examples: LQG) -> np.ndarray:
 
 
 @jax.jit
-def _deviations(plants: LQG) -> Float[Array, "member input"]:
-    return jax.vmap(_deviation)(plants)
-
-
-def _deviation(plant: LQG) -> Array:
+@jax.vmap
+def _deviations(plant: LQG) -> Float[Array, " input"]:
     optimum = solve(plant)
     covariance = belief_covariance(optimum, plant) + plant.S0
     variances = jnp.diagonal(optimum.K @ covariance @ optimum.K.T)

@@ -28,16 +28,6 @@ class StateSpace(eqx.Module):
     D: Float[np.ndarray, "out_size in_size"]
 
 
-class Weights(eqx.Module):
-    """Costs and covariances that a state-space model does not have; None is the identity."""
-
-    Q: MatrixLike | None = None
-    R: MatrixLike | None = None
-    W: MatrixLike | None = None
-    V: MatrixLike | None = None
-    S0: MatrixLike | None = None
-
-
 def read_matrices(item: Any) -> StateSpace:
     """The matrices of a plant, or of a linear policy that does not change with time."""
     if isinstance(item, LQG):
@@ -65,21 +55,12 @@ def read_matrices(item: Any) -> StateSpace:
     return StateSpace(*(np.asarray(matrix) for matrix in (step.Ac, step.Bc, step.Cc, step.Dc)))
 
 
-def make_plant(system: StateSpace, weights: Weights) -> LQG:
-    """The plant with these dynamics; raises if the input reaches the output within a step."""
+def make_plant(system: StateSpace, **weights: MatrixLike | None) -> LQG:
+    """The plant with these dynamics, and costs and covariances by name; raises if the input acts at once."""
     require_no_feedthrough(system.D)
     if len(system.A) == 0:
         raise InvalidSystemError("the system has no states, so that it is no plant: expected at least one")
-    return LQG(
-        system.A,
-        system.B,
-        system.C,
-        Q=weights.Q,
-        R=weights.R,
-        W=weights.W,
-        V=weights.V,
-        S0=weights.S0,
-    )
+    return LQG(system.A, system.B, system.C, **weights)
 
 
 def require_no_feedthrough(D: Any) -> None:

@@ -120,10 +120,7 @@ def _cells(mark: Cells) -> Json:
         "width": _numbers(mark.x_edges[column + 1] - mark.x_edges[column] for _, column in places),
         "base": _numbers(mark.y_edges[row] for row, _ in places),
         "y": _numbers(mark.y_edges[row + 1] - mark.y_edges[row] for row, _ in places),
-        "marker": {
-            "color": [f"role:{shade(share)}" for share in shares],
-            "line": {"width": 0},
-        },
+        "marker": {"color": [f"role:{shade(share)}" for share in shares], "line": {"width": 0}},
         **_hover([mark.hover[row][column] for row, column in places]),
     }
 

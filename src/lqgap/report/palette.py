@@ -26,48 +26,34 @@ def shades(*stops: str) -> dict[str, str]:
     return {f"heat-{index}": "#{:02x}{:02x}{:02x}".format(*shade) for index, shade in enumerate(shades)}
 
 
-LIGHT = {
-    "background": "#ffffff",
-    "surface": "#f5f6f8",
-    "ink": "#1c2127",
-    "muted": "#58616b",
-    "rule": "#d9dde2",
-    "accent": "#2f4fb5",
-    "warning": "#8f4a00",
-    "good": "#1d6b4a",
-    "bad": "#a3293d",
-    "neutral": "#767f8a",
-    "method-1": "#2c31ac",
-    "method-2": "#b54000",
-    "method-3": "#17a58c",
-    "method-4": "#a480e5",
-    "method-5": "#c38802",
-    "method-6": "#840256",
-    "method-7": "#2c7297",
-    "method-8": "#1c3808",
-    **shades("#f3f5fb", "#b5c4ea", "#6580cc", "#314bad", "#131f52"),
+_ROLES = {  # in light, in dark
+    "background": ("#ffffff", "#14171b"),
+    "surface": ("#f5f6f8", "#1c2026"),
+    "ink": ("#1c2127", "#e6e9ed"),
+    "muted": ("#58616b", "#a0a9b4"),
+    "rule": ("#d9dde2", "#343b44"),
+    "accent": ("#2f4fb5", "#7fb2ff"),
+    "warning": ("#8f4a00", "#f0b36a"),
+    "good": ("#1d6b4a", "#6fd0a3"),
+    "bad": ("#a3293d", "#ff8f9c"),
+    "neutral": ("#767f8a", "#98a2ae"),
+    "method-1": ("#2c31ac", "#7397fd"),
+    "method-2": ("#b54000", "#c5490a"),
+    "method-3": ("#17a58c", "#1f836e"),
+    "method-4": ("#a480e5", "#875abc"),
+    "method-5": ("#c38802", "#fbe29d"),
+    "method-6": ("#840256", "#d796a6"),
+    "method-7": ("#2c7297", "#89e5f9"),
+    "method-8": ("#1c3808", "#9cc126"),
 }
-DARK = {
-    "background": "#14171b",
-    "surface": "#1c2026",
-    "ink": "#e6e9ed",
-    "muted": "#a0a9b4",
-    "rule": "#343b44",
-    "accent": "#7fb2ff",
-    "warning": "#f0b36a",
-    "good": "#6fd0a3",
-    "bad": "#ff8f9c",
-    "neutral": "#98a2ae",
-    "method-1": "#7397fd",
-    "method-2": "#c5490a",
-    "method-3": "#1f836e",
-    "method-4": "#875abc",
-    "method-5": "#fbe29d",
-    "method-6": "#d796a6",
-    "method-7": "#89e5f9",
-    "method-8": "#9cc126",
-    **shades("#1b2340", "#28468f", "#3b7fd9", "#8ebcf5", "#f0f6ff"),
-}
+_HEAT = (
+    ("#f3f5fb", "#b5c4ea", "#6580cc", "#314bad", "#131f52"),
+    ("#1b2340", "#28468f", "#3b7fd9", "#8ebcf5", "#f0f6ff"),
+)
+LIGHT, DARK = (
+    {role: colours[which] for role, colours in _ROLES.items()} | shades(*stops)
+    for which, stops in enumerate(_HEAT)
+)
 _METHODS = ("robust", "nominal", "bank", "linear", "randomized", "identify", "vtr")  # in order of colours
 _SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "pentagon")
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import accumulate
 
-from lqgap.experiments.record import Adaptation, Method, Plant, Record, Trajectory
+from lqgap.experiments.record import Adaptation, Plant, Record, Trajectory
 from lqgap.report.figure import Axis, Figure, Key, Panel, Points, Rule, wants_log
 from lqgap.report.numbers import show
 from lqgap.report.palette import Style, styles_of_methods
@@ -35,7 +35,8 @@ def _runs_on(record: Record, plant: Plant, runs: Sequence[Trajectory], index: in
     styles = styles_of_methods(record)
     runs = sorted(runs, key=lambda run: run.method == record.recommended)  # which is drawn on top
     panels = [_panel("Accumulated cost", [(run, list(accumulate(run.cost))) for run in runs], record, styles)]
-    few = [run for run in runs if run.method == record.recommended or _is_reference(record, run)] or runs
+    references = [method.name for method in record.methods if method.kind == "reference"]
+    few = [run for run in runs if run.method in (record.recommended, *references)] or runs
     for kind in ("u", "y"):
         word = {"u": "Input", "y": "Output"}[kind]
         channels = range(max((len(step) for run in few for step in getattr(run, kind)), default=0))
@@ -51,12 +52,8 @@ def _runs_on(record: Record, plant: Plant, runs: Sequence[Trajectory], index: in
     )
     if not plant.is_member:
         caption += " This plant is outside the family, so no guarantee covers it."
-    legend = _keys(methods, styles)
+    legend = tuple(Key(method.label, styles[method.name], is_line=True) for method in methods)
     return Figure(f"trajectory-{index}", describe_plant(plant), caption, tuple(panels), legend)
-
-
-def _is_reference(record: Record, run: Trajectory) -> bool:
-    return record.method(run.method).kind == "reference"
 
 
 def _panel(
@@ -100,7 +97,3 @@ def _adapting(record: Record, run: Adaptation, index: int) -> Figure:
     )
     title = f"{method.label} on {describe_plant(plant)}"
     return Figure(f"adaptation-{index}", title, caption, panels, (Key(method.label, style, is_line=True),))
-
-
-def _keys(methods: Sequence[Method], styles: dict[str, Style]) -> tuple[Key, ...]:
-    return tuple(Key(method.label, styles[method.name], is_line=True) for method in methods)

@@ -8,7 +8,7 @@ import math
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import matplotlib.figure
@@ -119,22 +119,16 @@ def draw_static(figure: Figure) -> matplotlib.figure.Figure:
 
 
 def _draw(axes: Axes, panel: Panel) -> None:
-    for which, axis in (("x", panel.x), ("y", panel.y)):
-        _scale(axes, axis, panel, "x" if which == "x" else "y")
+    _scale(axes, panel, "x")
+    _scale(axes, panel, "y")
     for mark in panel.marks:
         if isinstance(mark, Points):
             _points(axes, mark, panel)
         elif isinstance(mark, Cells):
             _cells(axes, mark)
         elif isinstance(mark, Span):
-            axes.barh(
-                mark.y,
-                mark.high - mark.low,
-                left=mark.low,
-                height=0.5,
-                color=LIGHT[mark.colour],
-                alpha=0.35 if mark.is_faint else 0.8,
-            )
+            look = {"color": LIGHT[mark.colour], "alpha": 0.35 if mark.is_faint else 0.8}
+            axes.barh(mark.y, mark.high - mark.low, left=mark.low, height=0.5, **look)
         else:
             _rule(axes, mark)
     title = " · ".join(text for text in (panel.title, panel.y.label) if text)
@@ -144,25 +138,25 @@ def _draw(axes: Axes, panel: Panel) -> None:
     axes.set_ylim(*(ends(panel, "y") or (0.0 if panel.y.starts_at_zero else None, None)))
 
 
-def _scale(axes: Axes, axis: Axis, panel: Panel, which: str) -> None:
-    along = axes.xaxis if which == "x" else axes.yaxis
+def _scale(axes: Axes, panel: Panel, which: Literal["x", "y"]) -> None:
+    axis, along = getattr(panel, which), getattr(axes, f"{which}axis")
     if axis.ticks:
         places = [place for place, _ in axis.ticks]
         names = ["\n".join(textwrap.wrap(name, 18)) for _, name in axis.ticks]
         is_crowded = which == "x" and len(places) > 5
         along.set_ticks(places, names, rotation=90 if is_crowded else 0)
         along.grid(visible=any(names))
-        (axes.set_xlim if which == "x" else axes.set_ylim)(min(places) - 0.6, max(places) + 0.6)
+        axes.set(**{f"{which}lim": (min(places) - 0.6, max(places) + 0.6)})
     if axis.is_log:
-        (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-        places = log_ticks(*extent(panel, "x" if which == "x" else "y"))
+        axes.set(**{f"{which}scale": "log"})
+        places = log_ticks(*extent(panel, which))
         along.set_ticks(places, [show(place, digits=1) for place in places])
         along.set_minor_locator(NullLocator())
 
 
 def _points(axes: Axes, mark: Points, panel: Panel) -> None:
     colour, alpha = LIGHT[mark.style.colour], 0.45 if mark.is_faint else 1.0
-    line = {"points": "", "line": "-", "line and points": "-", "steps": "-"}[mark.kind]
+    line = "" if mark.kind == "points" else "-"
     if mark.has_band:
         low = [y - lower_half(y, half, panel.y) for y, half in zip(mark.y, mark.half_y, strict=True)]
         high = [y + half for y, half in zip(mark.y, mark.half_y, strict=True)]
@@ -200,13 +194,10 @@ def _cells(axes: Axes, mark: Cells) -> None:
     for row, values in enumerate(mark.values):
         for column, value in enumerate(values):
             if not math.isnan(value):
-                corner = (mark.x_edges[column], mark.y_edges[row])
-                width = mark.x_edges[column + 1] - mark.x_edges[column]
-                height = mark.y_edges[row + 1] - mark.y_edges[row]
+                left, right = mark.x_edges[column : column + 2]
+                low, high = mark.y_edges[row : row + 2]
                 colour = LIGHT[shade(mark.share(value))]
-                axes.add_patch(
-                    Rectangle(corner, width, height, facecolor=colour, edgecolor=colour, linewidth=0.2)
-                )
+                axes.add_patch(Rectangle((left, low), right - left, high - low, color=colour, linewidth=0.2))
     axes.set_xlim(mark.x_edges[0], mark.x_edges[-1])
     axes.set_ylim(mark.y_edges[0], mark.y_edges[-1])
 

@@ -6,6 +6,7 @@ and branches; each combination of them is a `Branch`, in which only continuous p
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -14,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.batches import chunk_size, join, take
+from lqgap.batches import join, map_in_chunks, take
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError
 from lqgap.simulators.parameters import Parameter
 from lqgap.systems import LQG, stack
@@ -104,20 +105,17 @@ def build_members(branches: Sequence[Branch], theta: Float[np.ndarray, "member p
 
 
 def _build_group(branch: Branch, theta: np.ndarray) -> LQG:
-    total, size = len(theta), chunk_size(len(theta))
-    rows = np.minimum(np.arange(-(-total // size) * size), total - 1).reshape(-1, size)
     try:
-        chunks = [_build_mapped(branch, jnp.asarray(theta[row][:, branch.columns])) for row in rows]
+        return map_in_chunks(partial(_build_mapped, branch), theta[:, branch.columns])
     except Exception:  # plain Python inside `build` fails under tracing in many ways: one by one, then
         plants = [_build_one(branch, row) for row in theta]
         for row, plant in zip(theta, plants, strict=True):
             _require_size(branch, plant, plants[0], row)
         return stack(plants)
-    return take(join(chunks), np.arange(total))
 
 
 @eqx.filter_jit
-def _build_mapped(branch: Branch, values: Array) -> LQG:
+def _build_mapped(branch: Branch, values: Float[Array | np.ndarray, "member parameter"]) -> LQG:
     return jax.vmap(branch.plant)(values)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lqgap.arguments import MatrixLike, read_probability, read_record
-from lqgap.batches import chunk_size, take
+from lqgap.batches import chunk_size, chunks, take
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.simulators.building import build_members
 from lqgap.simulators.family import AbstractFamily
@@ -117,10 +117,8 @@ def batch_likelihoods(systems: LQG, y: Array, u: Array) -> Iterator[np.ndarray]:
     """l(t) of all plants, a chunk of plants at a time, so that memory does not grow with the class."""
     total = len(systems.A)
     size = min(chunk_size(total), 1024 if len(y) <= LONG_RECORD else 64)
-    for start in range(0, total, size):
-        rows = np.minimum(np.arange(start, start + size), total - 1)
-        chunk = take(systems, rows)
-        yield np.asarray(_mapped_likelihood(chunk, y, u))[: total - start]
+    for rows in chunks(total, size):
+        yield np.asarray(_mapped_likelihood(take(systems, rows), y, u))[: total - rows[0]]
 
 
 def require_class(members: Any, prior: Any) -> None:
@@ -148,6 +146,4 @@ def _margins(systems: LQG, y: Array, u: Array, evidence: Array) -> np.ndarray:
     return answer
 
 
-@jax.jit
-def _mapped_likelihood(systems: LQG, y: Array, u: Array) -> Array:
-    return jax.vmap(lambda plant: log_likelihood(plant, y, u))(systems)
+_mapped_likelihood = jax.jit(jax.vmap(log_likelihood, in_axes=(0, None, None)))

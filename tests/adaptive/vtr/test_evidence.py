@@ -6,14 +6,7 @@ import pytest
 from random_systems import random_plant, random_record
 
 import lqgap as lg
-from lqgap.adaptive.vtr.evidence import (
-    SCALES,
-    ExactFilters,
-    likelihood_members,
-    misfit,
-    no_evidence,
-    observe,
-)
+from lqgap.adaptive.vtr.evidence import SCALES, Evidence, ExactFilters
 from lqgap.simulators.finite import solve_members
 from lqgap.systems.kalman import filter_record
 
@@ -30,10 +23,10 @@ def filters_of(plants):
 def gather(filters, ys, us, slack):
     def step(carry, now):
         evidence, u_last = carry
-        evidence = observe(filters, evidence, now[0], u_last, slack=slack)
-        return (evidence, now[1]), (evidence.log_likelihood, misfit(evidence))
+        evidence = evidence.observe(filters, now[0], u_last, slack=slack)
+        return (evidence, now[1]), (evidence.log_likelihood, evidence.misfit())
 
-    start = no_evidence(filters), jnp.zeros_like(us[0])
+    start = Evidence.empty(filters), jnp.zeros_like(us[0])
     (evidence, _), steps = jax.lax.scan(step, start, (ys, us))
     return evidence, steps
 
@@ -43,7 +36,7 @@ def test_likelihoods_are_those_of_the_exact_filters():
     evidence, _ = gather(filters_of(PLANTS), ys, us, jnp.asarray(0.0))
     expected = [float(lg.systems.log_likelihood(plant, ys, us)[-1]) for plant in PLANTS]
     np.testing.assert_allclose(evidence.log_likelihood, expected, rtol=1e-8)
-    left = likelihood_members(evidence, delta=jnp.asarray(0.1))
+    left = evidence.likely_members(delta=jnp.asarray(0.1))
     mixture = np.logaddexp.reduce(expected) - np.log(COUNT)
     np.testing.assert_array_equal(left, expected >= mixture + np.log(0.1))
 

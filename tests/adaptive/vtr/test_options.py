@@ -8,5 +8,5 @@ from lqgap.adaptive import VTROptions
 def test_options_that_do_not_exist_are_named():
     with pytest.raises(lg.InvalidArgumentError, match="confidence"):
         VTROptions(confidence="hope")
-    with pytest.raises(lg.InvalidArgumentError, match="C_w"):
-        VTROptions(selection="printed")
+    with pytest.raises(lg.InvalidArgumentError, match="buffer_size"):
+        VTROptions(buffer_size=-1)

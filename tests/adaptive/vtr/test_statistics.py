@@ -6,17 +6,7 @@ import numpy as np
 import pytest
 from golden import GOLDEN
 
-from lqgap.adaptive.vtr.statistics import (
-    buffer,
-    confidence_set,
-    estimate,
-    flush_if,
-    merge,
-    must_flush,
-    no_samples,
-    score,
-    score_increment,
-)
+from lqgap.adaptive.vtr.statistics import Statistics
 
 VTR = GOLDEN["vtr_statistics"]
 
@@ -24,10 +14,11 @@ VTR = GOLDEN["vtr_statistics"]
 def add_sample(statistics, f, target, *, psi):
     """One sample more, of weight one, and whether the score has reached one."""
     weight = jnp.ones_like(target)
-    raises = score_increment(statistics, f, psi=psi, weight=weight)
-    is_due = must_flush(statistics, raises)
-    statistics = buffer(statistics, f, target, increment=raises, weight=weight, is_there=jnp.asarray(True))
-    return flush_if(is_due, statistics, psi=psi)
+    raises = statistics.score_increment(f, psi=psi, weight=weight)
+    is_due = statistics.must_flush(raises)
+    statistics = statistics.buffer(f, target, increment=raises, weight=weight, is_there=jnp.asarray(True))
+    flushed, is_reached = statistics.flush(psi=psi)
+    return jax.tree.map(lambda a, b: jnp.where(is_due, a, b), flushed, statistics), is_due & is_reached
 
 
 def naive(F, Y, psi, beta):
@@ -58,10 +49,10 @@ def scan_samples(samples, psi, beta, buffer_size):
 
     def step(statistics, sample):
         statistics, is_due = add_sample(statistics, *sample, psi=psi)
-        statistics = jax.tree.map(lambda a, b: jnp.where(is_due, a, b), merge(statistics), statistics)
-        return statistics, (is_due, confidence_set(statistics, everyone, beta=beta))
+        statistics = jax.tree.map(lambda a, b: jnp.where(is_due, a, b), statistics.merge(), statistics)
+        return statistics, (is_due, statistics.confidence_set(everyone, beta=beta))
 
-    return jax.lax.scan(step, no_samples(num_members, buffer_size=buffer_size), samples)
+    return jax.lax.scan(step, Statistics.empty(num_members, buffer_size=buffer_size), samples)
 
 
 def random_samples(seed):
@@ -86,20 +77,20 @@ def test_streaming_and_waiting_switch_when_the_naive_recomputation_does(seed, bu
 def test_golden_statistics():
     F, Y, split = jnp.asarray(VTR["F"]), jnp.asarray(VTR["Y"]), VTR["split"]
     psi = jnp.asarray(VTR["psi"])
-    statistics = no_samples(F.shape[1], buffer_size=0)
+    statistics = Statistics.empty(F.shape[1], buffer_size=0)
     for t, (f, target) in enumerate(zip(F, Y, strict=True)):
         if t == split:
-            statistics = merge(statistics)
+            statistics = statistics.merge()
         statistics, _ = add_sample(statistics, f, target, psi=psi)
-    np.testing.assert_allclose(score(statistics, psi=psi), VTR["score"], rtol=1e-12)
-    statistics = merge(statistics)
+    np.testing.assert_allclose(statistics.score(psi=psi), VTR["score"], rtol=1e-12)
+    statistics = statistics.merge()
     everyone = jnp.ones(F.shape[1], dtype=bool)
     np.testing.assert_allclose(statistics.kept.loss, VTR["losses_all"], rtol=1e-12)
-    assert int(estimate(statistics, everyone)) == VTR["argmin_all"]
+    assert int(statistics.estimate(everyone)) == VTR["argmin_all"]
     np.testing.assert_allclose(
         statistics.kept.dist[VTR["argmin_all"]], VTR["dist_to_argmin_all"], rtol=1e-12, atol=1e-12
     )
-    inside = confidence_set(statistics, everyone, beta=jnp.asarray(VTR["beta"]))
+    inside = statistics.confidence_set(everyone, beta=jnp.asarray(VTR["beta"]))
     assert list(np.flatnonzero(inside)) == VTR["confidence_set_all"]
 
 
@@ -108,8 +99,8 @@ def test_only_the_given_members_are_estimates_and_in_the_set():
     statistics, _, _ = streaming(F, Y, 5.0, 60.0, 0)
     best = int(np.argmin(statistics.kept.loss))
     others = jnp.arange(F.shape[1]) != best
-    assert int(estimate(statistics, others)) != best
-    assert not confidence_set(statistics, others, beta=jnp.asarray(jnp.inf))[best]
+    assert int(statistics.estimate(others)) != best
+    assert not statistics.confidence_set(others, beta=jnp.asarray(jnp.inf))[best]
 
 
 def test_the_growth_of_the_score_is_bounded_sharply_on_a_fine_class():
@@ -117,11 +108,11 @@ def test_the_growth_of_the_score_is_bounded_sharply_on_a_fine_class():
     draws = np.random.default_rng(0)
     F = draws.normal(size=(400, 3)) @ draws.normal(size=(3, 300))
     statistics, _, _ = streaming(F[:300], F[:300, 0], 5.0, 60.0, 16)
-    statistics = merge(statistics)
+    statistics = statistics.merge()
     dist, total, total_by_range = np.asarray(statistics.kept.dist), 0.0, 0.0
     for f in F[300:]:
         bound = float(
-            score_increment(statistics, jnp.asarray(f), psi=jnp.asarray(5.0), weight=jnp.asarray(1.0))
+            statistics.score_increment(jnp.asarray(f), psi=jnp.asarray(5.0), weight=jnp.asarray(1.0))
         )
         exact = np.max((f[:, None] - f[None, :]) ** 2 / (dist + 5.0))
         assert exact <= bound

@@ -1,10 +1,8 @@
 import math
 
 import numpy as np
-import pytest
 from eluder_sequences import is_eluder_sequence
 
-from lqgap.errors import InvalidArgumentError
 from lqgap.theory.constants.eluder import greedy_eluder_sequence, linear_eluder_bound
 
 
@@ -45,8 +43,3 @@ def test_the_linear_bound_is_its_formula_also_beyond_double_precision():
     plain = 3 * 5 * math.e / (math.e - 1) * math.log(3 + 3 * (2 * 2.0 * 3.0 / 0.1) ** 2) + 1
     np.testing.assert_allclose(linear_eluder_bound(dimension=5, scale=2.0, radius=3.0, epsilon=0.1), plain)
     assert np.isfinite(linear_eluder_bound(dimension=5, scale=1e200, radius=1e200, epsilon=1e-9))
-
-
-def test_values_are_a_matrix():
-    with pytest.raises(InvalidArgumentError, match=r"values has shape \(3,\)"):
-        greedy_eluder_sequence(np.ones(3), epsilon=0.1)

@@ -13,7 +13,7 @@ from lqgap.theory.lower_bounds.belief import (
     Quadrature,
     bayes_gaps,
     belief_bound,
-    belief_models,
+    first_steps,
     is_small,
     num_nodes,
 )
@@ -24,12 +24,12 @@ from lqgap.training import TrainingOptions
 def test_one_step_agrees_with_the_golden_values(case):
     systems = lg.stack([lg.LQG([[a]], [[b]], [[c]]) for a, b, c in case["models"]])
     prior = jnp.asarray(case["prior"])
-    gaps = bayes_gaps(belief_models(references_of(systems, horizon=case["H"]), 1), prior, Quadrature(40, 1))
+    gaps = bayes_gaps(first_steps(references_of(systems, horizon=case["H"]), 1), prior, Quadrature(40, 1))
     np.testing.assert_allclose(prior @ gaps, case["first_stage_bayes_gap"], rtol=1e-9)
 
 
 def test_nodes_without_mass_change_nothing():
-    models, prior = belief_models(references_of(opposite(), horizon=1), 1), jnp.asarray([0.4, 0.6])
+    models, prior = first_steps(references_of(opposite(), horizon=1), 1), jnp.asarray([0.4, 0.6])
     plain, padded = (bayes_gaps(models, prior, Quadrature(20, 1, size=size)) for size in (None, 40))
     np.testing.assert_allclose(padded, plain, rtol=1e-13)
 
@@ -66,7 +66,7 @@ def test_one_step_of_several_inputs_and_outputs_is_its_definition(seed):
         np.sum(w * np.einsum("ki,ij,kj->k", u - want, M, u - want)) * cell
         for w, want, M in zip(weights, wants, metrics, strict=True)
     ]
-    gaps = bayes_gaps(belief_models(references, 1), jnp.asarray(prior), Quadrature(96, 2))
+    gaps = bayes_gaps(first_steps(references, 1), jnp.asarray(prior), Quadrature(96, 2))
     np.testing.assert_allclose(prior * np.asarray(gaps), expected, rtol=1e-4)
 
 
@@ -99,7 +99,7 @@ def test_two_steps_agree_with_a_search_over_grids():
         later = np.sum(pull * (u[:, :, None] - want) ** 2, axis=(1, 2)) * (second[1] - second[0])
         total += np.min(np.sum(now, axis=1) + later) * (first[1] - first[0])
     gaps = bayes_gaps(
-        belief_models(references_of(opposite(), horizon=horizon), 2), jnp.asarray(prior), Quadrature(40, 1)
+        first_steps(references_of(opposite(), horizon=horizon), 2), jnp.asarray(prior), Quadrature(40, 1)
     )
     # A grid of inputs as fine as 0.025 costs at most M (0.0125)^2 at the minimum.
     np.testing.assert_allclose(prior @ np.asarray(gaps), total, rtol=1e-3)
@@ -111,7 +111,7 @@ def test_the_error_of_the_sums_is_taken_off(seed):
     references = references_of(systems, horizon=4)
     bound = belief_bound(references, num_steps=1)
     accurate = bayes_gaps(
-        belief_models(references, 1), jnp.asarray(bound.prior), Quadrature(240, references.C.shape[1])
+        first_steps(references, 1), jnp.asarray(bound.prior), Quadrature(240, references.C.shape[1])
     )
     assert 0.9 * bound.upper < bound.value <= bound.prior @ np.asarray(accurate) * (1 + 1e-9)
 

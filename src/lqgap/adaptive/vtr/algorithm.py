@@ -16,6 +16,7 @@ before it. With a family, whose plants lie between the members, the estimate and
 between them as well (see `refinement`).
 """
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -23,16 +24,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from lqgap.adaptive.vtr.as_policy import AdaptivePolicy
 from lqgap.adaptive.vtr.calibration import VTRConstants, foreseeable_warnings, read_constants
-from lqgap.adaptive.vtr.evidence import (
-    Evidence,
-    ExactFilters,
-    likelihood_members,
-    misfit,
-    no_evidence,
-    observe,
-)
+from lqgap.adaptive.vtr.evidence import Evidence, ExactFilters
 from lqgap.adaptive.vtr.fallback import choose_fallback
 from lqgap.adaptive.vtr.options import VTROptions
 from lqgap.adaptive.vtr.refinement import Refinement
@@ -48,34 +41,14 @@ from lqgap.adaptive.vtr.state import (
     clip_model,
     clip_models,
 )
-from lqgap.adaptive.vtr.statistics import (
-    Statistics,
-    buffer,
-    confidence_set,
-    estimate,
-    flush_if,
-    merge,
-    must_flush,
-    no_samples,
-    score,
-    score_increment,
-)
-from lqgap.adaptive.vtr.warmup import WarmupRecord, select_from
+from lqgap.adaptive.vtr.statistics import Statistics
 from lqgap.arguments import IntLike, read_count
 from lqgap.batches import take
-from lqgap.errors import InvalidArgumentError
 from lqgap.linalg import quadratic
 from lqgap.policies import AbstractPolicy
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.simulators.finite import Members
-from lqgap.systems import (
-    LQG,
-    Optimum,
-    ValueTarget,
-    solve,
-    steady_predict,
-    value_target,
-)
+from lqgap.systems import LQG, Optimum, ValueTarget, solve, steady_predict, value_target
 from lqgap.systems.steady import steady_step
 
 
@@ -141,19 +114,8 @@ class LQGVTR(eqx.Module):
         """What can be said of the constants before anything is observed."""
         return foreseeable_warnings(self.constants, horizon=self.horizon)
 
-    @property
-    def selects_from_record(self) -> bool:
-        """Whether `select` is to be called at the end of the warm-up."""
-        is_reached = 0 < self.constants.num_warmup <= self.horizon
-        return is_reached and self.options.selection != "likelihood"
-
     def policy(self) -> "AdaptivePolicy":
         """The algorithm as a policy, for a `Controller` or an evaluation."""
-        if self.selects_from_record:
-            raise InvalidArgumentError(
-                f"a policy cannot select models by the {self.options.selection} set, which needs the "
-                f"record as a whole: use the likelihood set, or lqgap.adaptive.run"
-            )
         return AdaptivePolicy(self)
 
     def init(self, key: PRNGKeyArray, *, buffer_size: int | None = None) -> VTRMemory:
@@ -171,8 +133,8 @@ class LQGVTR(eqx.Module):
             past_inputs=jnp.zeros((length, m)),
             past_outputs=jnp.zeros((length, p)),
             since_loss=jnp.asarray(length),
-            statistics=no_samples(count, buffer_size=buffer_size),
-            evidence=no_evidence(self.filters),
+            statistics=Statistics.empty(count, buffer_size=buffer_size),
+            evidence=Evidence.empty(self.filters),
             allowed=everyone,
             choice=VTRChoice(everyone, best, best, self.members.parameters[best], jnp.asarray(0.0)),
             model=self._member(best, xhat),
@@ -184,15 +146,12 @@ class LQGVTR(eqx.Module):
             weight=jnp.asarray(0.0),
             increment=jnp.asarray(0.0),
             fallback=self.fallback.init(key_fallback),
-            record=WarmupRecord.empty(
-                self.constants.num_warmup if self.selects_from_record else 0, num_outputs=p, num_inputs=m
-            ),
         )
 
     def may_switch(self, memory: VTRMemory) -> Bool[Array, ""]:
         """Whether the next step may select or switch models; if not, it may leave the sums alone."""
         ends_warmup = (memory.time == self.constants.num_warmup) & (self.constants.num_warmup > 0)
-        return (memory.has_sample & must_flush(memory.statistics, memory.increment)) | ends_warmup
+        return (memory.has_sample & memory.statistics.must_flush(memory.increment)) | ends_warmup
 
     def step(
         self,
@@ -207,38 +166,38 @@ class LQGVTR(eqx.Module):
         Args:
             skip_flush: leave out what `may_switch` says is not needed; the N^2 sums stay untouched.
         """
-        constants, now = self.constants, memory.time
+        constants = self.constants
         is_lost = jnp.any(jnp.isnan(y))
-        evidence = observe(self.filters, memory.evidence, y, u_last, slack=constants.slack)
         is_there, is_due = memory.has_sample & ~is_lost, jnp.asarray(False)
-        is_full = is_there & must_flush(memory.statistics, memory.increment)
+        is_full = is_there & memory.statistics.must_flush(memory.increment)
         sample = {"increment": memory.increment, "weight": memory.weight, "is_there": is_there}
-        statistics = buffer(memory.statistics, memory.predictions, memory.target(y), **sample)
+        statistics = memory.statistics.buffer(memory.predictions, memory.target(y), **sample)
         if not skip_flush:
-            statistics, is_due = flush_if(is_full, statistics, psi=constants.psi)
-        memory = eqx.tree_at(
-            lambda m: (m.xhat, m.model.xhat, m.past_inputs, m.past_outputs, m.since_loss, m.statistics),
+            statistics, is_due = jax.lax.cond(
+                is_full, lambda s: s.flush(psi=constants.psi), lambda s: (s, jnp.asarray(False)), statistics
+            )
+        memory = replace(
             memory,
-            (
-                _filter(self.systems, self.optima, memory.xhat, y, u_last),
-                memory.model.advance(y, u_last),
-                _push(memory.past_inputs, u_last),
-                _push(memory.past_outputs, jnp.where(is_lost, 0.0, y)),
-                jnp.where(is_lost, 0, memory.since_loss + 1),
-                statistics,
-            ),
+            xhat=_filter(self.systems, self.optima, memory.xhat, y, u_last),
+            model=replace(memory.model, xhat=memory.model.advance(y, u_last)),
+            past_inputs=_push(memory.past_inputs, u_last),
+            past_outputs=_push(memory.past_outputs, jnp.where(is_lost, 0.0, y)),
+            since_loss=jnp.where(is_lost, 0, memory.since_loss + 1),
+            statistics=statistics,
+            evidence=memory.evidence.observe(self.filters, y, u_last, slack=constants.slack),
         )
-        memory = eqx.tree_at(lambda m: m.evidence, memory, evidence)
-        memory = self._select(memory, y, u_last, skip_flush=skip_flush)
         is_switch = is_due & (memory.num_switches < constants.max_switches) & (memory.status == RUNNING)
         if not skip_flush:
+            if 0 < constants.num_warmup <= self.horizon:
+                ends_warmup = memory.time == constants.num_warmup
+                memory = jax.lax.cond(ends_warmup, lambda m: self._select(m), lambda m: m, memory)  # noqa: PLW0108
             memory = jax.lax.cond(is_switch, lambda m: self._switch(m), lambda m: m, memory)  # noqa: PLW0108
 
-        strength = misfit(evidence)
-        memory = self._watch(memory, strength)
+        misfit = memory.evidence.misfit()
+        memory = replace(memory, status=self._watch(memory, misfit))
         fallback, u_safe = self.fallback.step(memory.fallback, y, u_last)
         u = self._act(memory, u_safe)
-        memory, error = self._predict(eqx.tree_at(lambda m: m.fallback, memory, fallback), u)
+        memory, error = self._predict(replace(memory, fallback=fallback), u)
         info = VTRInfo(
             is_switch=is_switch,
             status=memory.status,
@@ -247,10 +206,10 @@ class LQGVTR(eqx.Module):
             J=memory.model.optimum.J,
             clip_error=error,
             clip_bound=memory.model.clip_norm * constants.state_bound,
-            misfit=strength,
+            misfit=misfit,
             is_lost=is_lost,
         )
-        return eqx.tree_at(lambda m: m.time, memory, now + 1), u, info
+        return replace(memory, time=memory.time + 1), u, info
 
     def covers(self, memory: VTRMemory, shares: Float[Array, " member"]) -> Bool[Array, ""]:
         """Whether a model is in the set of the last switch, given how much of each member it is."""
@@ -259,61 +218,38 @@ class LQGVTR(eqx.Module):
         sums, centre = memory.statistics.kept, self.refinement.shares(memory.choice.theta_estimate)
         return self.refinement.distance(sums, shares, centre) <= self.constants.beta
 
-    def select(self, memory: VTRMemory, u_last: Float[Array, " input"]) -> VTRMemory:
-        """Right before the first step after the warm-up: keep the members that its record leaves.
-
-        The likelihood set needs no such call. Raises RefutedClassError if none is left.
-        """
-        record = memory.record.push(memory.time, jnp.zeros_like(memory.record.y[0]), u_last)
-        return self._keep(memory, select_from(record, self.members, self.options, self.constants))
-
-    def _select(self, memory: VTRMemory, y: Array, u_last: Array, *, skip_flush: bool) -> VTRMemory:
-        """The same in the course of a step, for the likelihood set."""
-        num_warmup = self.constants.num_warmup
-        if num_warmup == 0 or num_warmup > self.horizon:
-            return memory
-        if self.selects_from_record:
-            return eqx.tree_at(lambda m: m.record, memory, memory.record.push(memory.time, y, u_last))
-        if skip_flush:
-            return memory
-        left = likelihood_members(memory.evidence, delta=self.constants.delta)
-        is_now = memory.time == num_warmup
-        return jax.lax.cond(is_now, lambda m: self._keep(m, left), lambda m: m, memory)
-
-    def _keep(self, memory: VTRMemory, left: Bool[Array, " member"]) -> VTRMemory:
+    def _select(self, memory: VTRMemory) -> VTRMemory:
+        """At the end of the warm-up: keep the members that the likelihood leaves."""
+        left = memory.evidence.likely_members(delta=self.constants.delta)
         choice = self._choose(memory.statistics, memory.evidence, left, memory.choice.score)
         model = self._member(choice.optimistic, memory.xhat)
-        return eqx.tree_at(lambda m: (m.allowed, m.choice, m.model), memory, (left, choice, model))
+        return replace(memory, allowed=left, choice=choice, model=model)
 
     def _switch(self, memory: VTRMemory) -> VTRMemory:
-        reached = score(memory.statistics, psi=self.constants.psi)
-        statistics = merge(memory.statistics)
+        reached = memory.statistics.score(psi=self.constants.psi)
+        statistics = memory.statistics.merge()
         choice = self._choose(statistics, memory.evidence, memory.allowed, reached)
         if self.refinement is None:
             model = self._member(choice.optimistic, memory.xhat)
         else:
             choice, model = self._between(self.refinement, statistics, choice, memory)
-        return eqx.tree_at(
-            lambda m: (m.statistics, m.choice, m.model, m.num_switches),
-            memory,
-            (statistics, choice, model, memory.num_switches + 1),
-        )
+        count = memory.num_switches + 1
+        return replace(memory, statistics=statistics, choice=choice, model=model, num_switches=count)
 
     def _choose(
         self, statistics: Statistics, evidence: Evidence, allowed: Array, reached: Array
     ) -> VTRChoice:
         """The set, and the most optimistic member of it."""
-        constants, kind = self.constants, self.options.confidence
-        resolution = None if self.refinement is not None else constants.resolution
-        near = confidence_set(statistics, allowed, beta=constants.beta, resolution=resolution)
-        likely = allowed & likelihood_members(evidence, delta=constants.delta)
-        best = estimate(statistics, allowed)
-        if kind != "targets":
+        constants = self.constants
+        if self.options.confidence == "targets":
+            resolution = 0.0 if self.refinement is not None else constants.resolution
+            best = statistics.estimate(allowed)
+            near = statistics.confidence_set(allowed, beta=constants.beta, resolution=resolution)
+        else:
             best = jnp.argmax(jnp.where(allowed, evidence.log_likelihood, -jnp.inf))
             # What model selection left may all be unlikely by now; the likeliest of it stays.
-            likely = likely | (allowed & (jnp.arange(len(allowed)) == best))
-            near = likely & near if kind == "both" else likely
-            near = jnp.where(jnp.any(near), near, likely)
+            is_best = jnp.arange(len(allowed)) == best
+            near = allowed & (evidence.likely_members(delta=constants.delta) | is_best)
         optimistic = jnp.argmin(jnp.where(near, self.optima.J, jnp.inf))
         return VTRChoice(near, best, optimistic, self.members.parameters[best], reached)
 
@@ -330,20 +266,18 @@ class LQGVTR(eqx.Module):
         plant = refinement.build(found.optimistic)
         optimum = solve(plant)
         xhat = belief_from_window(optimum, plant, memory.past_outputs, memory.past_inputs)
-        choice = eqx.tree_at(lambda c: c.theta_estimate, choice, found.estimate)
+        choice = replace(choice, theta_estimate=found.estimate)
         clipped = clip_model(optimum, plant, self.constants.length)
         precision = jnp.linalg.inv(optimum.S)
         return choice, VTRModel(plant, optimum, *clipped, precision, found.optimistic, xhat)
 
-    def _watch(self, memory: VTRMemory, strength: Array) -> VTRMemory:
+    def _watch(self, memory: VTRMemory, misfit: Array) -> Int[Array, ""]:
         """Give up where the belief leaves its ball, or the observations fit no member."""
         is_active = memory.time >= self.constants.num_warmup
         has_left = is_active & ~(jnp.linalg.norm(memory.model.xhat) <= self.constants.state_bound)
-        is_refuted = self.options.stops_on_misfit & (strength >= -jnp.log(self.constants.delta))
+        is_refuted = self.options.stops_on_misfit & (misfit >= -jnp.log(self.constants.delta))
         reason = jnp.where(is_refuted, MISFIT, jnp.where(has_left, LEFT_BALL, RUNNING))
-        return eqx.tree_at(
-            lambda m: m.status, memory, jnp.where(memory.status == RUNNING, reason, memory.status)
-        )
+        return jnp.where(memory.status == RUNNING, reason, memory.status)
 
     def _act(self, memory: VTRMemory, u_safe: Array) -> Float[Array, " input"]:
         u = -memory.model.optimum.K @ memory.model.xhat
@@ -368,9 +302,6 @@ class LQGVTR(eqx.Module):
             )
             is_whole = jnp.asarray(True)
         predictions = jax.vmap(target.mean)(means, self.optima.S)
-        if self.options.score_over == "selected":
-            # Those left out predict what one that is left predicts, and so add nothing to the score.
-            predictions = jnp.where(memory.allowed, predictions, predictions[jnp.argmax(memory.allowed)])
         weight = jnp.ones_like(target.constant)
         if self.options.weighting == "variance":
             weight = 1 / target.variance(expected, optimum.S)
@@ -378,13 +309,50 @@ class LQGVTR(eqx.Module):
         has_sample = is_active & is_whole & (memory.status == RUNNING)
         difference = memory.model.N @ eta - expected
         error = jnp.sqrt(quadratic(difference, memory.model.precision))
-        raises = score_increment(memory.statistics, predictions, psi=self.constants.psi, weight=weight)
-        memory = eqx.tree_at(
-            lambda m: (m.target, m.predictions, m.weight, m.increment, m.has_sample),
+        memory = replace(
             memory,
-            (target, predictions, weight, raises, has_sample),
+            target=target,
+            predictions=predictions,
+            weight=weight,
+            increment=memory.statistics.score_increment(predictions, psi=self.constants.psi, weight=weight),
+            has_sample=has_sample,
         )
         return memory, jnp.where(is_whole, error, jnp.nan)
+
+
+class AdaptivePolicy(AbstractPolicy):
+    """The algorithm as a policy: the same inputs, without the account of them."""
+
+    algorithm: LQGVTR
+
+    @property
+    def num_inputs(self) -> int:
+        """Length of u."""
+        return self.algorithm.systems.num_inputs
+
+    @property
+    def num_outputs(self) -> int:
+        """Length of y."""
+        return self.algorithm.systems.num_outputs
+
+    @property
+    def horizon(self) -> int:
+        """The last step it is made for."""
+        return self.algorithm.horizon
+
+    def init(self, key: PRNGKeyArray) -> VTRMemory:
+        """Before the first observation."""
+        return self.algorithm.init(key)
+
+    def step(
+        self, memory: VTRMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
+    ) -> tuple[VTRMemory, Float[Array, " input"]]:
+        """Observe, maybe switch, act."""
+        return self.algorithm.step(memory, y, u_last)[:2]
+
+    def trainable(self) -> Any:
+        """Nothing: it learns by itself."""
+        return jax.tree.map(lambda _: False, self)
 
 
 def _filter(systems: LQG, optima: Optimum, xhat: Array, y: Array, u_last: Array) -> Array:

@@ -19,6 +19,7 @@ Where the true plant is not a member, the nearest one has innovations up to 1 + 
 only what is beyond that counts against it.
 """
 
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -67,59 +68,49 @@ class Evidence(eqx.Module):
     ratios: Float[Array, "scale member"]  # R_c
     time: Int[Array, ""]
 
+    @staticmethod
+    def empty(filters: ExactFilters) -> "Evidence":
+        """Before the first observation."""
+        count = len(filters.A)
+        ratios = jnp.zeros((len(SCALES), count))
+        return Evidence(jnp.zeros(filters.A.shape[:2]), jnp.zeros(count), ratios, jnp.asarray(0))
 
-def no_evidence(filters: ExactFilters) -> Evidence:
-    """Before the first observation."""
-    count = len(filters.A)
-    return Evidence(
-        xhat=jnp.zeros(filters.A.shape[:2]),
-        log_likelihood=jnp.zeros(count),
-        ratios=jnp.zeros((len(SCALES), count)),
-        time=jnp.asarray(0),
-    )
+    def observe(
+        self,
+        filters: ExactFilters,
+        y: Float[Array, " output"],
+        u_last: Float[Array, " input"],
+        *,
+        slack: Float[Array, ""],
+    ) -> "Evidence":
+        """Take in y_t, components of which may be lost (NaN), and the input applied before it."""
+        L, law = filters.at(self.time)
+        filtered = jax.vmap(filter_step, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
+            filters.A, filters.B, filters.C, L, law, self.xhat, u_last, y
+        )
+        squares = jax.vmap(quadratic)(filtered.innovation, law.precision)
 
+        scales = jnp.asarray(SCALES)[:, None]
+        fair = jnp.where(scales > 1, 1 / (1 + slack), 1 + slack)
+        num_seen = jnp.sum(~jnp.isnan(y))
+        step = jnp.exp(-0.5 * num_seen * jnp.log(scales) + 0.5 * (1 - 1 / scales) * fair * squares[None])
+        begins_now = 1 / ((self.time + 1.0) * (self.time + 2.0))
+        return Evidence(
+            xhat=filtered.xhat,
+            log_likelihood=self.log_likelihood + filtered.log_density,
+            ratios=jnp.minimum((self.ratios + begins_now) * step, LARGEST),
+            time=self.time + 1,
+        )
 
-def observe(
-    filters: ExactFilters,
-    evidence: Evidence,
-    y: Float[Array, " output"],
-    u_last: Float[Array, " input"],
-    *,
-    slack: Float[Array, ""],
-) -> Evidence:
-    """Take in y_t, components of which may be lost (NaN), and the input applied before it."""
-    L, law = filters.at(evidence.time)
-    filtered = jax.vmap(filter_step, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
-        filters.A, filters.B, filters.C, L, law, evidence.xhat, u_last, y
-    )
-    squares = jax.vmap(quadratic)(filtered.innovation, law.precision)
+    def likely_members(self, *, delta: Float[Array, ""]) -> Bool[Array, " member"]:
+        """The members that the likelihood leaves; the likeliest always is."""
+        mixture = jax.nn.logsumexp(self.log_likelihood) - jnp.log(len(self.log_likelihood))
+        return self.log_likelihood >= mixture + jnp.log(delta)
 
-    scales = jnp.asarray(SCALES)[:, None]
-    fair = jnp.where(scales > 1, 1 / (1 + slack), 1 + slack)
-    num_seen = jnp.sum(~jnp.isnan(y))
-    step = jnp.exp(-0.5 * num_seen * jnp.log(scales) + 0.5 * (1 - 1 / scales) * fair * squares[None])
-    begins_now = 1 / ((evidence.time + 1.0) * (evidence.time + 2.0))
-    return Evidence(
-        xhat=filtered.xhat,
-        log_likelihood=evidence.log_likelihood + filtered.log_density,
-        ratios=jnp.minimum((evidence.ratios + begins_now) * step, LARGEST),
-        time=evidence.time + 1,
-    )
-
-
-def likelihood_members(evidence: Evidence, *, delta: Float[Array, ""]) -> Bool[Array, " member"]:
-    """The members that the likelihood leaves; the likeliest always is."""
-    log_likelihood = evidence.log_likelihood
-    mixture = jax.nn.logsumexp(log_likelihood) - jnp.log(len(log_likelihood))
-    return log_likelihood >= mixture + jnp.log(delta)
+    def misfit(self) -> Float[Array, ""]:
+        """log min_i E_i: the evidence of the innovations against the best-fitting member."""
+        mixture = jnp.mean(self.ratios, axis=0) + 1 / (self.time + 1.0)
+        return jnp.log(jnp.min(mixture))
 
 
-def misfit(evidence: Evidence) -> Float[Array, ""]:
-    """log min_i E_i: the evidence of the innovations against the best-fitting member."""
-    mixture = jnp.mean(evidence.ratios, axis=0) + 1 / (evidence.time + 1.0)
-    return jnp.log(jnp.min(mixture))
-
-
-@jax.jit
-def _laws(S: Float[Array, "time member output output"]) -> InnovationLaw:
-    return jax.vmap(jax.vmap(innovation_law))(S)
+_laws = jax.jit(jax.vmap(jax.vmap(innovation_law)))  # of every step and member

@@ -29,11 +29,9 @@ MARGIN = 1.5
 def mismatch(family: AbstractFamily, members: Finite, *, weighting: str) -> tuple[float, float]:
     """`resolution` and `slack` of a class whose truth may lie between its members."""
     drawn = family.sample(jax.random.key(0), NUM_PLANTS)
-    errors, excess = (
-        np.asarray(part)
-        for part in _errors(
-            drawn.systems, drawn.optima(), members.systems, solve_members(members.systems), weighting
-        )
+    optima = solve_members(members.systems)
+    errors, excess = map(
+        np.asarray, _errors(drawn.systems, drawn.optima(), members.systems, optima, weighting)
     )
     nearest = np.argmin(errors, axis=1)[:, None]
     resolution = np.sqrt(np.max(np.take_along_axis(errors, nearest, axis=1)))

@@ -9,10 +9,8 @@ from lqgap.errors import InvalidArgumentError
 
 CHOICES = {
     "history": ("clipped", "full"),
-    "score_over": ("class", "selected"),
     "weighting": ("equal", "variance"),
-    "confidence": ("targets", "likelihood", "both"),
-    "selection": ("likelihood", "ellipsoid", "balanced", "printed"),
+    "confidence": ("targets", "likelihood"),
 }
 
 
@@ -21,26 +19,17 @@ class VTROptions(eqx.Module):
 
     Args:
         history: what members predict from: the last `length` steps, or all of them.
-        score_over: which pairs of members the importance score is taken over: all of the class, or those
-            that model selection left.
         weighting: of samples in the regression: equally, or by 1 / Var of the target under the model acted
             on, given the past.
-        confidence: what makes the set: value targets, the likelihood, or both.
-        selection: the set of `identification.select_models` that is taken at the end of the warm-up.
-        C_w: the constant of the radius of the balanced and the printed set.
+        confidence: what makes the set: value targets, or the likelihood.
         buffer_size: how many samples are buffered before the exact score is taken; 0 takes it at every step.
             The switches are the same.
         stops_on_misfit: whether control passes to the fallback when the observations fit no member.
     """
 
     history: Literal["clipped", "full"] = eqx.field(static=True, default="clipped")
-    score_over: Literal["class", "selected"] = eqx.field(static=True, default="class")
     weighting: Literal["equal", "variance"] = eqx.field(static=True, default="equal")
-    confidence: Literal["targets", "likelihood", "both"] = eqx.field(static=True, default="targets")
-    selection: Literal["likelihood", "ellipsoid", "balanced", "printed"] = eqx.field(
-        static=True, default="likelihood"
-    )
-    C_w: float | None = eqx.field(static=True, default=None)
+    confidence: Literal["targets", "likelihood"] = eqx.field(static=True, default="targets")
     buffer_size: int = eqx.field(static=True, default=64)
     stops_on_misfit: bool = eqx.field(static=True, default=True)
 
@@ -52,7 +41,3 @@ class VTROptions(eqx.Module):
                     f"{name} is {value!r}, expected one of {', '.join(map(repr, allowed))}"
                 )
         read_count("buffer_size", self.buffer_size, least=0)
-        if self.selection in ("balanced", "printed") and self.C_w is None:
-            raise InvalidArgumentError(
-                f"C_w is missing: the {self.selection} set has the radius (C_w / T)^1/2"
-            )

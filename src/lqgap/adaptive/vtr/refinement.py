@@ -35,8 +35,8 @@ from lqgap.adaptive.vtr.state import VTRChoice
 from lqgap.adaptive.vtr.statistics import Sums
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import AbstractFamily, Finite
-from lqgap.systems import LQG, arx_matrix, solve
-from lqgap.theory.constants.features import prediction_features
+from lqgap.systems import LQG, solve
+from lqgap.theory.constants.features import model_features, prediction_features
 
 NUM_STARTS = 3
 NUM_STEPS = 80
@@ -74,13 +74,9 @@ class Refinement(eqx.Module):
                 "trace): pass refine=False, and the sets are widened instead"
             )
         self.family, self.length = family, length
-        self.low, self.high = (
-            jnp.asarray([getattr(parameter, name) for parameter in family.parameters], dtype=float)
-            for name in ("low", "high")
-        )
-        self.theta = members.parameters
+        self.low, self.high = map(jnp.asarray, family.branches[0].ends)
         optima = members.optima()
-        self.J = optima.J
+        self.theta, self.J = members.parameters, optima.J
         features = np.asarray(jax.vmap(prediction_features)(N, optima.S))
         self.origin = jnp.asarray(features[0])
         self.inverse = jnp.asarray(np.linalg.pinv((features[1:] - features[0]).T, rcond=CUT))
@@ -163,8 +159,7 @@ class Refinement(eqx.Module):
 
     def _features(self, theta: Array) -> Array:
         plant = self.build(theta)
-        optimum = solve(plant)
-        return prediction_features(arx_matrix(optimum, plant, length=self.length), optimum.S)
+        return model_features(solve(plant), plant, length=self.length)
 
     def _shares_at(self, z: Array) -> Array:
         return self.shares(self._theta(z))

@@ -9,13 +9,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from lqgap.adaptive.vtr.evidence import Evidence
 from lqgap.adaptive.vtr.statistics import Statistics
-from lqgap.adaptive.vtr.warmup import WarmupRecord
-from lqgap.systems import (
-    LQG,
-    Optimum,
-    ValueTarget,
-    arx_matrix,
-)
+from lqgap.systems import LQG, Optimum, ValueTarget, arx_matrix
 from lqgap.systems.steady import steady_step
 from lqgap.systems.window import clipping_error
 
@@ -70,7 +64,6 @@ class VTRMemory(eqx.Module):
     weight: Float[Array, ""]
     increment: Float[Array, ""]  # of the score by this sample, at most
     fallback: Any
-    record: WarmupRecord
 
 
 class VTRInfo(eqx.Module):

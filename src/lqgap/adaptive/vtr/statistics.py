@@ -21,6 +21,8 @@ the members, and the nearest one predicts up to `resolution` differently in the 
 grows with the samples: beta becomes (beta^1/2 + resolution (sum of weights)^1/2)^2.
 """
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -55,132 +57,112 @@ class Statistics(eqx.Module):
     directions: Float[Array, "direction member"]  # orthonormal, in which predictions differed on Z
     strengths: Float[Array, " direction"]  # and by how much: G = directions' diag(strengths) directions
 
+    @staticmethod
+    def empty(num_members: int, *, buffer_size: int) -> "Statistics":
+        """Before the first sample; a buffer of size 0 takes the score at every step."""
+        sums = Sums(jnp.zeros((num_members, num_members)), jnp.zeros(num_members), jnp.asarray(0.0))
+        size, num_directions = max(buffer_size, 1), min(NUM_DIRECTIONS, num_members)
+        return Statistics(
+            kept=sums,
+            new=sums,
+            buffered=jnp.zeros((size, num_members)),
+            targets=jnp.zeros(size),
+            weights=jnp.zeros(size),
+            buffer_size=jnp.asarray(0),
+            budget=jnp.asarray(1.0),
+            nearest=jnp.asarray(0.0),
+            directions=jnp.zeros((num_directions, num_members)),
+            strengths=jnp.zeros(num_directions),
+        )
 
-def no_samples(num_members: int, *, buffer_size: int) -> Statistics:
-    """Before the first sample; a buffer of size 0 takes the score at every step."""
-    sums = Sums(jnp.zeros((num_members, num_members)), jnp.zeros(num_members), jnp.asarray(0.0))
-    return Statistics(
-        kept=sums,
-        new=sums,
-        buffered=jnp.zeros((max(buffer_size, 1), num_members)),
-        targets=jnp.zeros(max(buffer_size, 1)),
-        weights=jnp.zeros(max(buffer_size, 1)),
-        buffer_size=jnp.asarray(0),
-        budget=jnp.asarray(1.0 if buffer_size else -jnp.inf),
-        nearest=jnp.asarray(0.0),
-        directions=jnp.zeros((min(NUM_DIRECTIONS, num_members), num_members)),
-        strengths=jnp.zeros(min(NUM_DIRECTIONS, num_members)),
-    )
+    @property
+    def is_lazy(self) -> bool:
+        """Whether there is a buffer; without one, nothing bounds the score, as nothing needs to."""
+        return len(self.buffered) > 1
 
+    def score_increment(
+        self, f: Float[Array, " member"], *, psi: Float[Array, ""], weight: Float[Array, ""]
+    ) -> Float[Array, ""]:
+        """By how much a sample may raise the score at most; zero without a buffer, where it is not used."""
+        if not self.is_lazy:
+            return jnp.zeros_like(weight)
+        by_range = (jnp.max(f) - jnp.min(f)) ** 2 / (psi + self.nearest)
+        centred = f - jnp.mean(f)
+        along = self.directions @ centred
+        rest = jnp.maximum(centred @ centred - along @ along, 0.0)
+        by_direction = jnp.sum(along**2 / (self.strengths + 0.5 * psi)) + rest / (0.5 * psi)
+        return weight * jnp.minimum(by_range, (1 + ROUNDING) * by_direction)
 
-def score_increment(
-    statistics: Statistics, f: Float[Array, " member"], *, psi: Float[Array, ""], weight: Float[Array, ""]
-) -> Float[Array, ""]:
-    """By how much a sample may raise the score at most; zero without a buffer, where it is not used."""
-    if len(statistics.buffered) == 1:
-        return jnp.zeros_like(weight)
-    by_range = (jnp.max(f) - jnp.min(f)) ** 2 / (psi + statistics.nearest)
-    centred = f - jnp.mean(f)
-    along = statistics.directions @ centred
-    rest = jnp.maximum(centred @ centred - along @ along, 0.0)
-    by_direction = jnp.sum(along**2 / (statistics.strengths + 0.5 * psi)) + rest / (0.5 * psi)
-    return weight * jnp.minimum(by_range, (1 + ROUNDING) * by_direction)
+    def must_flush(self, increment: Float[Array, ""]) -> Bool[Array, ""]:
+        """Whether the exact score must be taken with a sample that may raise it by this much."""
+        return (self.buffer_size + 1 == len(self.buffered)) | (self.budget - increment <= 0)
 
+    def buffer(
+        self,
+        f: Float[Array, " member"],
+        target: Float[Array, ""],
+        *,
+        increment: Float[Array, ""],
+        weight: Float[Array, ""],
+        is_there: Bool[Array, ""],
+    ) -> "Statistics":
+        """With another sample in the buffer, if it is there."""
+        root = jnp.sqrt(weight)
+        now = jnp.where(is_there, self.buffer_size, len(self.buffered))  # beyond the end: dropped
+        return replace(
+            self,
+            buffered=self.buffered.at[now].set(root * f, mode="drop"),
+            targets=self.targets.at[now].set(root * target, mode="drop"),
+            weights=self.weights.at[now].set(weight, mode="drop"),
+            buffer_size=self.buffer_size + is_there,
+            budget=self.budget - jnp.where(is_there, increment, 0.0),
+        )
 
-def must_flush(statistics: Statistics, increment: Float[Array, ""]) -> Bool[Array, ""]:
-    """Whether the exact score must be taken with a sample that may raise it by this much."""
-    is_full = statistics.buffer_size + 1 == len(statistics.buffered)
-    return is_full | (statistics.budget - increment <= 0)
+    def flush(self, *, psi: Float[Array, ""]) -> tuple["Statistics", Bool[Array, ""]]:
+        """Add up the buffered samples and take the exact score; and whether it has reached one."""
+        is_there = jnp.arange(len(self.buffered)) < self.buffer_size
+        f = jnp.where(is_there[:, None], self.buffered, 0.0)
+        # Relative to one member: differences are what counts, and large common parts would cost their digits.
+        relative = f - f[:, :1]
+        gram = relative.T @ relative
+        squares = jnp.diagonal(gram)
+        dist = jnp.maximum(squares[:, None] + squares[None, :] - 2 * gram, 0.0)
+        loss = jnp.sum(jnp.where(is_there[:, None], (f - self.targets[:, None]) ** 2, 0.0), axis=0)
+        added = Sums(dist, loss, jnp.sum(jnp.where(is_there, self.weights, 0.0)))
+        flushed = replace(self, new=self.new + added, buffer_size=jnp.asarray(0))
+        now = flushed.score(psi=psi)
+        return replace(flushed, budget=1 - now), now >= 1
 
+    def merge(self) -> "Statistics":
+        """After a switch: the new samples join Z. The buffer must be empty."""
+        kept = self.kept + self.new
+        merged = replace(self, kept=kept, new=jax.tree.map(jnp.zeros_like, self.new))
+        if not self.is_lazy:
+            return merged
+        nearest = jnp.min(jnp.where(jnp.eye(len(kept.loss), dtype=bool), jnp.inf, kept.dist))
+        directions, strengths = _main_directions(kept.dist, len(self.directions))
+        return replace(
+            merged, budget=jnp.asarray(1.0), nearest=nearest, directions=directions, strengths=strengths
+        )
 
-def buffer(
-    statistics: Statistics,
-    f: Float[Array, " member"],
-    target: Float[Array, ""],
-    *,
-    increment: Float[Array, ""],
-    weight: Float[Array, ""],
-    is_there: Bool[Array, ""],
-) -> Statistics:
-    """The statistics with another sample in the buffer, if it is there."""
-    root = jnp.sqrt(weight)
-    now = jnp.where(is_there, statistics.buffer_size, len(statistics.buffered))  # beyond the end: dropped
-    return eqx.tree_at(
-        lambda s: (s.buffered, s.targets, s.weights, s.buffer_size, s.budget),
-        statistics,
-        (
-            statistics.buffered.at[now].set(root * f, mode="drop"),
-            statistics.targets.at[now].set(root * target, mode="drop"),
-            statistics.weights.at[now].set(weight, mode="drop"),
-            statistics.buffer_size + is_there,
-            statistics.budget - jnp.where(is_there, increment, 0.0),
-        ),
-    )
+    def score(self, *, psi: Float[Array, ""]) -> Float[Array, ""]:
+        """The importance score of the new samples, without the buffered ones."""
+        return jnp.max(self.new.dist / (self.kept.dist + psi))
 
+    def estimate(self, among: Bool[Array, " member"]) -> Int[Array, ""]:
+        """The member among the given ones with the smallest loss over Z."""
+        return jnp.argmin(jnp.where(among, self.kept.loss, jnp.inf))
 
-def flush_if(
-    is_due: Bool[Array, ""], statistics: Statistics, *, psi: Float[Array, ""]
-) -> tuple[Statistics, Bool[Array, ""]]:
-    """Flush the buffer and take the exact score, if it is due; and whether it has reached one."""
-    return jax.lax.cond(is_due, _flush, lambda s, _: (s, jnp.asarray(False)), statistics, psi)
-
-
-def merge(statistics: Statistics) -> Statistics:
-    """After a switch: the new samples join Z. The buffer must be empty."""
-    none = jax.tree.map(jnp.zeros_like, statistics.new)
-    is_lazy = jnp.isfinite(statistics.budget)
-    kept = statistics.kept + statistics.new
-    nearest = jnp.min(jnp.where(jnp.eye(len(kept.loss), dtype=bool), jnp.inf, kept.dist))
-    directions, strengths = statistics.directions, statistics.strengths
-    if len(statistics.buffered) > 1:  # without a buffer they are not needed
-        directions, strengths = _main_directions(kept.dist, len(directions))
-    return eqx.tree_at(
-        lambda s: (s.kept, s.new, s.budget, s.nearest, s.directions, s.strengths),
-        statistics,
-        (kept, none, jnp.where(is_lazy, 1.0, statistics.budget), nearest, directions, strengths),
-    )
-
-
-def score(statistics: Statistics, *, psi: Float[Array, ""]) -> Float[Array, ""]:
-    """The importance score of the new samples, without the buffered ones."""
-    return jnp.max(statistics.new.dist / (statistics.kept.dist + psi))
-
-
-def estimate(statistics: Statistics, among: Bool[Array, " member"]) -> Int[Array, ""]:
-    """The member among the given ones with the smallest loss over Z."""
-    return jnp.argmin(jnp.where(among, statistics.kept.loss, jnp.inf))
-
-
-def confidence_set(
-    statistics: Statistics,
-    among: Bool[Array, " member"],
-    *,
-    beta: Float[Array, ""],
-    resolution: Float[Array, ""] | None = None,
-) -> Bool[Array, " member"]:
-    """The given members that predict about what the estimate predicts on Z; the estimate always does."""
-    if resolution is not None:
-        beta = (jnp.sqrt(beta) + resolution * jnp.sqrt(statistics.kept.weight)) ** 2
-    return among & (statistics.kept.dist[estimate(statistics, among)] <= beta)
-
-
-def _flush(statistics: Statistics, psi: Float[Array, ""]) -> tuple[Statistics, Bool[Array, ""]]:
-    """Add up the buffered samples, and take the exact score."""
-    is_there = jnp.arange(len(statistics.buffered)) < statistics.buffer_size
-    f = jnp.where(is_there[:, None], statistics.buffered, 0.0)
-    # Relative to one member: differences are what counts, and large common parts would cost their digits.
-    relative = f - f[:, :1]
-    gram = relative.T @ relative
-    squares = jnp.diagonal(gram)
-    dist = jnp.maximum(squares[:, None] + squares[None, :] - 2 * gram, 0.0)
-    loss = jnp.sum(jnp.where(is_there[:, None], (f - statistics.targets[:, None]) ** 2, 0.0), axis=0)
-    added = Sums(dist, loss, jnp.sum(jnp.where(is_there, statistics.weights, 0.0)))
-    statistics = eqx.tree_at(
-        lambda s: (s.new, s.buffer_size), statistics, (statistics.new + added, jnp.asarray(0))
-    )
-    now = score(statistics, psi=psi)
-    budget = jnp.where(jnp.isfinite(statistics.budget), 1 - now, statistics.budget)
-    return eqx.tree_at(lambda s: s.budget, statistics, budget), now >= 1
+    def confidence_set(
+        self,
+        among: Bool[Array, " member"],
+        *,
+        beta: Float[Array, ""],
+        resolution: Float[Array, ""] | float = 0.0,
+    ) -> Bool[Array, " member"]:
+        """The given members that predict about what the estimate predicts on Z; the estimate always does."""
+        beta = (jnp.sqrt(beta) + resolution * jnp.sqrt(self.kept.weight)) ** 2
+        return among & (self.kept.dist[self.estimate(among)] <= beta)
 
 
 def _main_directions(dist: Array, count: int) -> tuple[Array, Array]:

@@ -8,19 +8,24 @@ The transfer function of phase_pair is (s - zero) / (sqrt(zero) (s - 1)^2): memb
 differ in phase and not in magnitude.
 """
 
-from typing import Any
+from typing import Annotated
 
 import jax.numpy as jnp
 
-from lqgap.simulators.box import ParameterBox
-from lqgap.simulators.plants.quantities import Extent, make_family, plus_or_minus, positive, real, whole
+from lqgap.simulators.plants.quantities import Extent, named_family, plus_or_minus, positive, real, whole
 from lqgap.systems import LQG
 
 SIGNS = [-1, 1]
 MIRRORED_ZEROS = [1.01**-2, 1.01**2]
 
 
-def unknown_sign(*, sign: Extent = SIGNS, pole: Extent = 0.95, gain: Extent = 1.0) -> ParameterBox:
+@named_family
+def unknown_sign(
+    *,
+    sign: Annotated[Extent, plus_or_minus()] = SIGNS,
+    pole: Annotated[Extent, real()] = 0.95,
+    gain: Annotated[Extent, positive()] = 1.0,
+) -> LQG:
     """A first-order plant of which it is unknown whether an input pushes or pulls.
 
     Args:
@@ -28,42 +33,36 @@ def unknown_sign(*, sign: Extent = SIGNS, pole: Extent = 0.95, gain: Extent = 1.
         pole: A, the part of the state that is left after a step.
         gain: size of B.
     """
-
-    def build(sign: Any, pole: Any, gain: Any) -> LQG:
-        return LQG([[pole]], [[sign * gain]], [[1.0]])
-
-    return make_family(build, {"sign": plus_or_minus(sign), "pole": real(pole), "gain": positive(gain)})
+    return LQG([[pole]], [[sign * gain]], [[1.0]])
 
 
-def phase_pair(*, zero: Extent = MIRRORED_ZEROS) -> ParameterBox:
+@named_family
+def phase_pair(*, zero: Annotated[Extent, positive()] = MIRRORED_ZEROS) -> LQG:
     """A double integrator with a zero just inside or just outside of the unit circle, and little noise.
 
     Args:
         zero: where the zero is; below 1 the plant is minimum phase. At 1 it has no optimum.
     """
-
-    def build(zero: Any) -> LQG:
-        root = jnp.sqrt(zero)
-        return LQG(
-            [[1.0, 1.0], [0.0, 1.0]],
-            [[0.0], [1.0]],
-            [[(1 - zero) / root, 1 / root]],
-            R=[[1e-2]],
-            W=1e-4 * jnp.eye(2),
-            V=[[1e-2]],
-        )
-
-    return make_family(build, {"zero": positive(zero)})
+    root = jnp.sqrt(zero)
+    return LQG(
+        [[1.0, 1.0], [0.0, 1.0]],
+        [[0.0], [1.0]],
+        [[(1 - zero) / root, 1 / root]],
+        R=[[1e-2]],
+        W=1e-4 * jnp.eye(2),
+        V=[[1e-2]],
+    )
 
 
+@named_family
 def overactuated(
     *,
-    sign: Extent = SIGNS,
-    horizon: Extent = 400,
-    c: Extent = 0.5,
-    pole: Extent = 0.9,
-    gain: Extent = 0.6,
-) -> ParameterBox:
+    sign: Annotated[Extent, plus_or_minus()] = SIGNS,
+    horizon: Annotated[Extent, whole("steps", least=1)] = 400,
+    c: Annotated[Extent, positive()] = 0.5,
+    pole: Annotated[Extent, real()] = 0.9,
+    gain: Annotated[Extent, real()] = 0.6,
+) -> LQG:
     """The lower bound's class: a second input so weak that its sign takes a whole horizon to learn.
 
     Args:
@@ -73,17 +72,4 @@ def overactuated(
         pole: A, the part of the state that is left after a step.
         gain: effect of the first input.
     """
-
-    def build(sign: Any, horizon: Any, c: Any, pole: Any, gain: Any) -> LQG:
-        return LQG([[pole]], [[gain, sign * c * horizon**-0.25]], [[1.0]])
-
-    return make_family(
-        build,
-        {
-            "sign": plus_or_minus(sign),
-            "horizon": whole(horizon, "steps", least=1),
-            "c": positive(c),
-            "pole": real(pole),
-            "gain": real(gain),
-        },
-    )
+    return LQG([[pole]], [[gain, sign * c * horizon**-0.25]], [[1.0]])

@@ -11,27 +11,26 @@ uniform pole of mass m and length l at the angle a from straight down:
                   m l p''/2 + m l^2 a''/3 + pole_damping a' + m g l a/2 = 0
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lqgap.errors import InvalidArgumentError
-from lqgap.simulators.box import ParameterBox
-from lqgap.simulators.plants.quantities import Extent, make_family, nonnegative, positive, real
+from lqgap.simulators.plants.quantities import Extent, named_family, nonnegative, positive, real
 from lqgap.systems import LQG, zero_order_hold
 
 GRAVITY = 9.81
 
 
+@named_family
 def mass_spring_damper(
     *,
-    stiffness: Extent = (0.5, 4.0),
-    gain: Extent = (1.0, 5.0),
-    mass: Extent = 1.0,
-    damping: Extent = 0.5,
-    dt: Extent = 0.3,
-) -> ParameterBox:
+    stiffness: Annotated[Extent, nonnegative("N/m")] = (0.5, 4.0),
+    gain: Annotated[Extent, real("N")] = (1.0, 5.0),
+    mass: Annotated[Extent, positive("kg")] = 1.0,
+    damping: Annotated[Extent, nonnegative("N s/m")] = 0.5,
+    dt: Annotated[Extent, positive("s")] = 0.3,
+) -> LQG:
     """A mass on a spring, pushed; its position is measured, its state is (position, speed).
 
     Args:
@@ -41,34 +40,22 @@ def mass_spring_damper(
         damping: viscous, N s/m.
         dt: time of a step, s.
     """
-
-    def build(stiffness: Any, gain: Any, mass: Any, damping: Any, dt: Any) -> LQG:
-        A, B = _first_order([[mass]], [[damping]], [[stiffness]], [[gain]])
-        A, B = zero_order_hold(A, B, dt=dt)
-        return LQG(A, B, [[1.0, 0.0]], R=[[0.1]])
-
-    return make_family(
-        build,
-        {
-            "stiffness": nonnegative(stiffness, "N/m"),
-            "gain": real(gain, "N"),
-            "mass": positive(mass, "kg"),
-            "damping": nonnegative(damping, "N s/m"),
-            "dt": positive(dt, "s"),
-        },
-    )
+    A, B = _first_order([[mass]], [[damping]], [[stiffness]], [[gain]])
+    A, B = zero_order_hold(A, B, dt=dt)
+    return LQG(A, B, [[1.0, 0.0]], R=[[0.1]])
 
 
+@named_family
 def two_mass_spring(
     *,
-    mass_1: Extent = 1.0,
-    mass_2: Extent = (1.5, 2.5),
-    stiffness_1: Extent = 4.0,
-    stiffness_2: Extent = (1.0, 3.0),
-    stiffness_3: Extent = 6.0,
-    damping: Extent = 1.0,
-    dt: Extent = 0.1,
-) -> ParameterBox:
+    mass_1: Annotated[Extent, positive("kg")] = 1.0,
+    mass_2: Annotated[Extent, positive("kg")] = (1.5, 2.5),
+    stiffness_1: Annotated[Extent, nonnegative("N/m")] = 4.0,
+    stiffness_2: Annotated[Extent, nonnegative("N/m")] = (1.0, 3.0),
+    stiffness_3: Annotated[Extent, nonnegative("N/m")] = 6.0,
+    damping: Annotated[Extent, nonnegative("N s/m")] = 1.0,
+    dt: Annotated[Extent, positive("s")] = 0.1,
+) -> LQG:
     """Two masses between walls, joined by springs and dampers; both are pushed, their positions measured.
 
     Args:
@@ -77,41 +64,25 @@ def two_mass_spring(
         damping: of the left and the middle damper, N s/m; the right one has twice as much.
         dt: time of a step, s.
     """
-
-    def build(
-        mass_1: Any, mass_2: Any, stiffness_1: Any, stiffness_2: Any, stiffness_3: Any, damping: Any, dt: Any
-    ) -> LQG:
-        A, B = _first_order(
-            [[mass_1, 0.0], [0.0, mass_2]],
-            [[2 * damping, -damping], [-damping, 3 * damping]],
-            [[stiffness_1 + stiffness_2, -stiffness_2], [-stiffness_2, stiffness_2 + stiffness_3]],
-            jnp.eye(2),
-        )
-        A, B = zero_order_hold(A, B, dt=dt)
-        return LQG(A, B, jnp.eye(2, 4))
-
-    return make_family(
-        build,
-        {
-            "mass_1": positive(mass_1, "kg"),
-            "mass_2": positive(mass_2, "kg"),
-            "stiffness_1": nonnegative(stiffness_1, "N/m"),
-            "stiffness_2": nonnegative(stiffness_2, "N/m"),
-            "stiffness_3": nonnegative(stiffness_3, "N/m"),
-            "damping": nonnegative(damping, "N s/m"),
-            "dt": positive(dt, "s"),
-        },
+    A, B = _first_order(
+        [[mass_1, 0.0], [0.0, mass_2]],
+        [[2 * damping, -damping], [-damping, 3 * damping]],
+        [[stiffness_1 + stiffness_2, -stiffness_2], [-stiffness_2, stiffness_2 + stiffness_3]],
+        jnp.eye(2),
     )
+    A, B = zero_order_hold(A, B, dt=dt)
+    return LQG(A, B, jnp.eye(2, 4))
 
 
+@named_family
 def acc_two_mass(
     *,
-    stiffness: Extent = (0.5, 2.0),
-    damping: Extent = 0.0,
-    mass_1: Extent = 1.0,
-    mass_2: Extent = 1.0,
-    dt: Extent = 0.1,
-) -> ParameterBox:
+    stiffness: Annotated[Extent, positive("N/m")] = (0.5, 2.0),
+    damping: Annotated[Extent, nonnegative("N s/m")] = 0.0,
+    mass_1: Annotated[Extent, positive("kg")] = 1.0,
+    mass_2: Annotated[Extent, positive("kg")] = 1.0,
+    dt: Annotated[Extent, positive("s")] = 0.1,
+) -> LQG:
     """The benchmark of the American Control Conference: two free masses, one pushed, the other measured.
 
     Args:
@@ -120,37 +91,25 @@ def acc_two_mass(
         mass_1, mass_2: kg.
         dt: time of a step, s.
     """
-
-    def build(stiffness: Any, damping: Any, mass_1: Any, mass_2: Any, dt: Any) -> LQG:
-        between = jnp.array([[1.0, -1.0], [-1.0, 1.0]])
-        A, B = _first_order(
-            [[mass_1, 0.0], [0.0, mass_2]], damping * between, stiffness * between, [[1.0], [0.0]]
-        )
-        A, B = zero_order_hold(A, B, dt=dt)
-        return LQG(A, B, [[0.0, 1.0, 0.0, 0.0]])
-
-    return make_family(
-        build,
-        {
-            "stiffness": positive(stiffness, "N/m"),
-            "damping": nonnegative(damping, "N s/m"),
-            "mass_1": positive(mass_1, "kg"),
-            "mass_2": positive(mass_2, "kg"),
-            "dt": positive(dt, "s"),
-        },
+    between = jnp.array([[1.0, -1.0], [-1.0, 1.0]])
+    A, B = _first_order(
+        [[mass_1, 0.0], [0.0, mass_2]], damping * between, stiffness * between, [[1.0], [0.0]]
     )
+    A, B = zero_order_hold(A, B, dt=dt)
+    return LQG(A, B, [[0.0, 1.0, 0.0, 0.0]])
 
 
+@named_family
 def dc_motor(
     *,
     measured: Literal["speed", "position"] = "speed",
-    inertia: Extent = (0.005, 0.015),
-    friction: Extent = (0.002, 0.008),
-    resistance: Extent = 1.0,
-    inductance: Extent = 0.01,
-    torque_constant: Extent = 0.1,
-    dt: Extent = 0.05,
-) -> ParameterBox:
+    inertia: Annotated[Extent, positive("kg m^2")] = (0.005, 0.015),
+    friction: Annotated[Extent, nonnegative("N m s")] = (0.002, 0.008),
+    resistance: Annotated[Extent, positive("Ohm")] = 1.0,
+    inductance: Annotated[Extent, positive("H")] = 0.01,
+    torque_constant: Annotated[Extent, positive("N m/A")] = 0.1,
+    dt: Annotated[Extent, positive("s")] = 0.05,
+) -> LQG:
     """A motor with permanent magnets, driven by its voltage; the state is (current, speed) and maybe angle.
 
     Args:
@@ -162,47 +121,30 @@ def dc_motor(
         torque_constant: torque by current, N m/A, and back voltage by speed, V s.
         dt: time of a step, s.
     """
-    if measured not in ("speed", "position"):
-        raise InvalidArgumentError(f"measured is {measured!r}, expected 'speed' or 'position'")
     num_states = 2 if measured == "speed" else 3
-
-    def build(
-        inertia: Any, friction: Any, resistance: Any, inductance: Any, torque_constant: Any, dt: Any
-    ) -> LQG:
-        A = [
-            [-resistance / inductance, -torque_constant / inductance, 0.0],
-            [torque_constant / inertia, -friction / inertia, 0.0],
-            [0.0, 1.0, 0.0],
-        ]
-        B = [[1 / inductance], [0.0], [0.0]]
-        A = [row[:num_states] for row in A[:num_states]]
-        A, B = zero_order_hold(A, B[:num_states], dt=dt)
-        return LQG(A, B, jnp.eye(num_states)[-1:])
-
-    return make_family(
-        build,
-        {
-            "inertia": positive(inertia, "kg m^2"),
-            "friction": nonnegative(friction, "N m s"),
-            "resistance": positive(resistance, "Ohm"),
-            "inductance": positive(inductance, "H"),
-            "torque_constant": positive(torque_constant, "N m/A"),
-            "dt": positive(dt, "s"),
-        },
-    )
+    A = [
+        [-resistance / inductance, -torque_constant / inductance, 0.0],
+        [torque_constant / inertia, -friction / inertia, 0.0],
+        [0.0, 1.0, 0.0],
+    ]
+    B = [[1 / inductance], [0.0], [0.0]]
+    A = [row[:num_states] for row in A[:num_states]]
+    A, B = zero_order_hold(A, B[:num_states], dt=dt)
+    return LQG(A, B, jnp.eye(num_states)[-1:])
 
 
+@named_family
 def hanging_pendulum_cart(
     *,
-    pole_mass: Extent = (0.1, 0.3),
-    pole_length: Extent = (0.5, 1.0),
-    cart_damping: Extent = (0.5, 1.5),
-    actuator_lag: Extent = (0.05, 0.15),
-    cart_mass: Extent = 1.0,
-    stiffness: Extent = 5.0,
-    pole_damping: Extent = 0.01,
-    dt: Extent = 0.03,
-) -> ParameterBox:
+    pole_mass: Annotated[Extent, positive("kg")] = (0.1, 0.3),
+    pole_length: Annotated[Extent, positive("m")] = (0.5, 1.0),
+    cart_damping: Annotated[Extent, nonnegative("N s/m")] = (0.5, 1.5),
+    actuator_lag: Annotated[Extent, positive("s")] = (0.05, 0.15),
+    cart_mass: Annotated[Extent, positive("kg")] = 1.0,
+    stiffness: Annotated[Extent, nonnegative("N/m")] = 5.0,
+    pole_damping: Annotated[Extent, nonnegative("N m s")] = 0.01,
+    dt: Annotated[Extent, positive("s")] = 0.03,
+) -> LQG:
     """A pole hanging from a cart on a spring; position and angle are measured.
 
     The state is (position, angle, their rates, force of the actuator).
@@ -217,42 +159,17 @@ def hanging_pendulum_cart(
         pole_damping: viscous friction of the hinge, N m s.
         dt: time of a step, s.
     """
-
-    def build(
-        pole_mass: Any,
-        pole_length: Any,
-        cart_damping: Any,
-        actuator_lag: Any,
-        cart_mass: Any,
-        stiffness: Any,
-        pole_damping: Any,
-        dt: Any,
-    ) -> LQG:
-        moment = pole_mass * pole_length / 2
-        A, B = _first_order(
-            [[cart_mass + pole_mass, moment], [moment, 2 * moment * pole_length / 3]],
-            [[cart_damping, 0.0], [0.0, pole_damping]],
-            [[stiffness, 0.0], [0.0, moment * GRAVITY]],
-            [[1.0], [0.0]],
-        )
-        A = jnp.block([[A, B], [jnp.zeros((1, 4)), jnp.full((1, 1), -1 / actuator_lag)]])
-        B = jnp.zeros((5, 1)).at[4, 0].set(1 / actuator_lag)
-        A, B = zero_order_hold(A, B, dt=dt)
-        return LQG(A, B, jnp.eye(2, 5))
-
-    return make_family(
-        build,
-        {
-            "pole_mass": positive(pole_mass, "kg"),
-            "pole_length": positive(pole_length, "m"),
-            "cart_damping": nonnegative(cart_damping, "N s/m"),
-            "actuator_lag": positive(actuator_lag, "s"),
-            "cart_mass": positive(cart_mass, "kg"),
-            "stiffness": nonnegative(stiffness, "N/m"),
-            "pole_damping": nonnegative(pole_damping, "N m s"),
-            "dt": positive(dt, "s"),
-        },
+    moment = pole_mass * pole_length / 2
+    A, B = _first_order(
+        [[cart_mass + pole_mass, moment], [moment, 2 * moment * pole_length / 3]],
+        [[cart_damping, 0.0], [0.0, pole_damping]],
+        [[stiffness, 0.0], [0.0, moment * GRAVITY]],
+        [[1.0], [0.0]],
     )
+    A = jnp.block([[A, B], [jnp.zeros((1, 4)), jnp.full((1, 1), -1 / actuator_lag)]])
+    B = jnp.zeros((5, 1)).at[4, 0].set(1 / actuator_lag)
+    A, B = zero_order_hold(A, B, dt=dt)
+    return LQG(A, B, jnp.eye(2, 5))
 
 
 def _first_order(

@@ -6,24 +6,23 @@ Racks and rooms stand in a row: `neighbours` is 1 where two are adjacent, `excha
     thermal_zones:   capacity x' = -x / wall - exchange x / partition + heater u
 """
 
-from typing import Any
+from typing import Annotated
 
 import jax.numpy as jnp
 import numpy as np
 
-from lqgap.arguments import read_count
-from lqgap.simulators.box import ParameterBox
-from lqgap.simulators.plants.quantities import Extent, make_family, positive, real
+from lqgap.simulators.plants.quantities import Extent, named_family, positive, real, whole
 from lqgap.systems import LQG, zero_order_hold
 
 
+@named_family
 def web_server(
     *,
-    coupling: Extent = (0.8, 1.2),
-    persistence: Extent = (0.8, 1.2),
-    keep_alive: Extent = (0.8, 1.2),
-    max_clients: Extent = (0.8, 1.2),
-) -> ParameterBox:
+    coupling: Annotated[Extent, real()] = (0.8, 1.2),
+    persistence: Annotated[Extent, real()] = (0.8, 1.2),
+    keep_alive: Annotated[Extent, real()] = (0.8, 1.2),
+    max_clients: Annotated[Extent, real()] = (0.8, 1.2),
+) -> LQG:
     """The load of an Apache server: (processor, memory) use, driven by keep-alive time and number of clients.
 
     All parameters scale what was identified; 1 is nominal. A unit input moves the use by a thousandth.
@@ -34,30 +33,19 @@ def web_server(
         keep_alive: scale of the effect of the keep-alive time.
         max_clients: scale of the effect of the number of clients.
     """
-
-    def build(coupling: Any, persistence: Any, keep_alive: Any, max_clients: Any) -> LQG:
-        A = [[0.54 * persistence, -0.11 * coupling], [-0.026 * coupling, 0.63 * persistence]]
-        B = [[-85e-4 * keep_alive, 4.4e-4 * max_clients], [-2.5e-4 * keep_alive, 2.8e-4 * max_clients]]
-        return LQG(A, B, jnp.eye(2), R=1e-4 * jnp.eye(2))
-
-    return make_family(
-        build,
-        {
-            "coupling": real(coupling),
-            "persistence": real(persistence),
-            "keep_alive": real(keep_alive),
-            "max_clients": real(max_clients),
-        },
-    )
+    A = [[0.54 * persistence, -0.11 * coupling], [-0.026 * coupling, 0.63 * persistence]]
+    B = [[-85e-4 * keep_alive, 4.4e-4 * max_clients], [-2.5e-4 * keep_alive, 2.8e-4 * max_clients]]
+    return LQG(A, B, jnp.eye(2), R=1e-4 * jnp.eye(2))
 
 
+@named_family
 def laplacian(
     *,
-    coupling: Extent = (0.005, 0.015),
-    self_heating: Extent = (0.005, 0.015),
-    cooling: Extent = 1.0,
-    racks: int = 3,
-) -> ParameterBox:
+    coupling: Annotated[Extent, real()] = (0.005, 0.015),
+    self_heating: Annotated[Extent, real()] = (0.005, 0.015),
+    cooling: Annotated[Extent, real("K")] = 1.0,
+    racks: Annotated[Extent, whole(least=1)] = 3,
+) -> LQG:
     """Racks of a data centre in a row, each cooled and measured; the open loop is unstable.
 
     Args:
@@ -66,28 +54,21 @@ def laplacian(
         cooling: temperature change of a unit input, K.
         racks: how many.
     """
-    neighbours = _neighbours(read_count("racks", racks, least=1))
-    identity = np.eye(len(neighbours))
-
-    def build(coupling: Any, self_heating: Any, cooling: Any) -> LQG:
-        A = (1 + self_heating) * identity + coupling * neighbours
-        return LQG(A, cooling * identity, identity, Q=10 * identity)
-
-    return make_family(
-        build,
-        {"coupling": real(coupling), "self_heating": real(self_heating), "cooling": real(cooling, "K")},
-    )
+    identity = np.eye(racks)
+    A = (1 + self_heating) * identity + coupling * _neighbours(racks)
+    return LQG(A, cooling * identity, identity, Q=10 * identity)
 
 
+@named_family
 def thermal_zones(
     *,
-    capacity: Extent = (0.5, 1.5),
-    wall: Extent = (5.0, 15.0),
-    partition: Extent = (2.5, 7.5),
-    heater: Extent = 1.0,
-    dt: Extent = 0.25,
-    rooms: int = 3,
-) -> ParameterBox:
+    capacity: Annotated[Extent, positive("kWh/K")] = (0.5, 1.5),
+    wall: Annotated[Extent, positive("K/kW")] = (5.0, 15.0),
+    partition: Annotated[Extent, positive("K/kW")] = (2.5, 7.5),
+    heater: Annotated[Extent, real("kW")] = 1.0,
+    dt: Annotated[Extent, positive("h")] = 0.25,
+    rooms: Annotated[Extent, whole(least=1)] = 3,
+) -> LQG:
     """Rooms in a row with a heater and a thermometer each; temperatures are those above the outside.
 
     Args:
@@ -98,25 +79,11 @@ def thermal_zones(
         dt: time of a step, h.
         rooms: how many.
     """
-    neighbours = _neighbours(read_count("rooms", rooms, least=1))
-    identity = np.eye(len(neighbours))
+    neighbours, identity = _neighbours(rooms), np.eye(rooms)
     exchange = np.diag(neighbours.sum(axis=1)) - neighbours
-
-    def build(capacity: Any, wall: Any, partition: Any, heater: Any, dt: Any) -> LQG:
-        A = -(identity / wall + exchange / partition) / capacity
-        A, B = zero_order_hold(A, heater / capacity * identity, dt=dt)
-        return LQG(A, B, identity)
-
-    return make_family(
-        build,
-        {
-            "capacity": positive(capacity, "kWh/K"),
-            "wall": positive(wall, "K/kW"),
-            "partition": positive(partition, "K/kW"),
-            "heater": real(heater, "kW"),
-            "dt": positive(dt, "h"),
-        },
-    )
+    A = -(identity / wall + exchange / partition) / capacity
+    A, B = zero_order_hold(A, heater / capacity * identity, dt=dt)
+    return LQG(A, B, identity)
 
 
 def _neighbours(count: int) -> np.ndarray:

@@ -3,11 +3,13 @@
 A quantity is a number if it is known, a pair (low, high) if it lies between, a list if it is one of a few.
 """
 
+import functools
+import inspect
 import math
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, cast, get_args
 
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.box import ParameterBox
@@ -15,80 +17,97 @@ from lqgap.systems import LQG
 
 # A number, a pair (low, high) or a list of choices. Checked when read, not by type.
 Extent = Any
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """What the user gave for a parameter, its unit, and which values make sense."""
+    """The unit of a parameter, and which values make sense; it annotates the parameter."""
 
-    extent: Extent
     unit: str
     wanted: str
     is_valid: Callable[[float], bool]
     is_discrete: bool = False
 
 
-def positive(extent: Extent, unit: str = "") -> Quantity:
+def positive(unit: str = "") -> Quantity:
     """A quantity above zero, such as a mass."""
-    return Quantity(extent, unit, "positive", lambda value: value > 0)
+    return Quantity(unit, "positive", lambda value: value > 0)
 
 
-def nonnegative(extent: Extent, unit: str = "") -> Quantity:
+def nonnegative(unit: str = "") -> Quantity:
     """A quantity that may vanish, such as friction."""
-    return Quantity(extent, unit, "at least 0", lambda value: value >= 0)
+    return Quantity(unit, "at least 0", lambda value: value >= 0)
 
 
-def real(extent: Extent, unit: str = "") -> Quantity:
+def real(unit: str = "") -> Quantity:
     """A quantity of either sign, such as an input gain."""
-    return Quantity(extent, unit, "finite", lambda _: True)
+    return Quantity(unit, "finite", lambda _: True)
 
 
-def whole(extent: Extent, unit: str = "", *, least: int = 0) -> Quantity:
+def whole(unit: str = "", *, least: int = 0) -> Quantity:
     """A number of things; several of them are a list, as no interval is whole."""
     wanted = f"whole and at least {least}"
-    return Quantity(extent, unit, wanted, lambda v: v >= least and v == round(v), is_discrete=True)
+    return Quantity(unit, wanted, lambda v: v >= least and v == round(v), is_discrete=True)
 
 
-def plus_or_minus(extent: Extent) -> Quantity:
+def plus_or_minus() -> Quantity:
     """Plus or minus one."""
-    return Quantity(extent, "", "1 or -1", lambda value: abs(value) == 1, is_discrete=True)
+    return Quantity("", "1 or -1", lambda value: abs(value) == 1, is_discrete=True)
 
 
-def make_family(build: Callable[..., LQG], quantities: Mapping[str, Quantity]) -> ParameterBox:
-    """The plants `build(**quantities)` over the uncertain quantities, the known ones being held."""
-    for name, quantity in quantities.items():
-        _require_valid(name, quantity)
-    known = {name: _plain(quantity) for name, quantity in quantities.items() if not _is_uncertain(quantity)}
-    uncertain = {name: quantity for name, quantity in quantities.items() if name not in known}
-    if not uncertain:
-        raise InvalidArgumentError(
-            f"every parameter is one number, so there is one plant and no family: give at least one of "
-            f"{', '.join(quantities)} as an interval (low, high) or a list of values"
-        )
-    return ParameterBox(
-        lambda **values: build(**known, **values),
-        {name: quantity.extent for name, quantity in uncertain.items()},
-        units={name: quantity.unit for name, quantity in uncertain.items()},
-    )
+def named_family(build: Callable[P, LQG]) -> Callable[P, ParameterBox]:
+    """From one plant as a function of numbers to the family as a function of what is known of them.
+
+    Arguments are `Annotated[Extent, quantity]`; a choice between texts is a `Literal`, and held.
+    """
+    signature = inspect.signature(build)
+    annotations = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    quantities = {n: a.__metadata__[0] for n, a in annotations.items() if hasattr(a, "__metadata__")}
+
+    @functools.wraps(build)
+    def make(*args: P.args, **kwargs: P.kwargs) -> ParameterBox:
+        arguments = signature.bind(*args, **kwargs)
+        arguments.apply_defaults()
+        known, uncertain = {}, {}
+        for name, extent in arguments.arguments.items():
+            if name not in quantities:
+                known[name] = _read_choice(name, extent, get_args(annotations[name]))
+            elif _is_uncertain(_require_valid(name, extent, quantities[name])):
+                uncertain[name] = extent
+            else:
+                known[name] = int(extent) if quantities[name].is_discrete else float(extent)
+        if not uncertain:
+            raise InvalidArgumentError(
+                f"every parameter is one number, so there is one plant and no family: give at least one of "
+                f"{', '.join(quantities)} as an interval (low, high) or a list of values"
+            )
+        units = {name: quantities[name].unit for name in uncertain}
+        return ParameterBox(functools.partial(cast(Any, build), **known), uncertain, units=units)
+
+    cast(Any, make).__signature__ = signature.replace(return_annotation=ParameterBox)
+    return make
 
 
-def _is_uncertain(quantity: Quantity) -> bool:
-    return isinstance(quantity.extent, tuple | list)
+def _read_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise InvalidArgumentError(f"{name} is {value!r}, expected {' or '.join(map(repr, choices))}")
+    return value
 
 
-def _plain(quantity: Quantity) -> float | int:
-    return int(quantity.extent) if quantity.is_discrete else float(quantity.extent)
+def _is_uncertain(extent: Extent) -> bool:
+    return isinstance(extent, tuple | list)
 
 
-def _require_valid(name: str, quantity: Quantity) -> None:
-    extent = quantity.extent
+def _require_valid(name: str, extent: Extent, quantity: Quantity) -> Extent:
     forms = "a number or a list" if quantity.is_discrete else "a number, an interval (low, high) or a list"
-    values = list(extent) if _is_uncertain(quantity) else [extent]
+    values = list(extent) if _is_uncertain(extent) else [extent]
     valid = all(_is_number(value) and quantity.is_valid(value) for value in values)
     if not valid or (quantity.is_discrete and isinstance(extent, tuple)):
         raise InvalidArgumentError(
             f"{name} is {extent!r}, expected {forms}; values must be {quantity.wanted}"
         )
+    return extent
 
 
 def _is_number(value: Any) -> bool:

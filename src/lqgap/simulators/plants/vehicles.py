@@ -1,13 +1,12 @@
 """Things that fly or drive: a double integrator with delay, an airliner, a hovering drone."""
 
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 import jax.numpy as jnp
 import numpy as np
 
-from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.box import ParameterBox
-from lqgap.simulators.plants.quantities import Extent, make_family, nonnegative, positive, real, whole
+from lqgap.simulators.plants.quantities import Extent, named_family, nonnegative, positive, real, whole
 from lqgap.systems import LQG, delay_input, zero_order_hold
 
 DELAYS = [0, 1, 2, 3]
@@ -27,25 +26,29 @@ def double_integrator(*, gain: Extent = (0.5, 1.5), delay: Extent = DELAYS, dt: 
     """
     delays = delay if isinstance(delay, list) else [delay]
 
-    def build(gain: Any, delay: int, dt: Any) -> LQG:
+    @named_family
+    def make(
+        *,
+        gain: Annotated[Extent, real("m/s^2")],
+        delay: Annotated[Extent, whole("steps")],
+        dt: Annotated[Extent, positive("s")],
+    ) -> LQG:
         plant = LQG([[1.0, dt], [0.0, 1.0]], [[0.0], [gain * dt]], [[1.0, 0.0]])
         return delay_input(plant, delay, longest=int(max(delays)))
 
-    return make_family(
-        build,
-        {"gain": real(gain, "m/s^2"), "delay": whole(delay, "steps"), "dt": positive(dt, "s")},
-    )
+    return make(gain=gain, delay=delay, dt=dt)
 
 
+@named_family
 def boeing_747(
     *,
     measured: Literal["states", "speed_and_attitude"] = "states",
-    static_stability: Extent = (0.8, 1.2),
-    pitch_damping: Extent = (0.8, 1.2),
-    heave_damping: Extent = 1.0,
-    elevator: Extent = (0.8, 1.2),
-    thrust: Extent = (0.8, 1.2),
-) -> ParameterBox:
+    static_stability: Annotated[Extent, real()] = (0.8, 1.2),
+    pitch_damping: Annotated[Extent, real()] = (0.8, 1.2),
+    heave_damping: Annotated[Extent, real()] = 1.0,
+    elevator: Annotated[Extent, real()] = (0.8, 1.2),
+    thrust: Annotated[Extent, real()] = (0.8, 1.2),
+) -> LQG:
     """Longitudinal flight of a large airliner in steps of a second, driven by elevator and thrust.
 
     The state is (forward speed, vertical speed, pitch rate, pitch angle). Derivatives are scaled where they
@@ -59,41 +62,25 @@ def boeing_747(
         elevator: scale of the effect of the elevator.
         thrust: scale of the effect of thrust.
     """
-    rows = {"states": [0, 1, 2, 3], "speed_and_attitude": [0, 3]}
-    if measured not in rows:
-        raise InvalidArgumentError(f"measured is {measured!r}, expected 'states' or 'speed_and_attitude'")
-
-    def build(
-        static_stability: Any, pitch_damping: Any, heave_damping: Any, elevator: Any, thrust: Any
-    ) -> LQG:
-        A = [
-            [0.99, 0.03, -0.02, -0.32],
-            [0.01, 1 - 0.53 * heave_damping, 4.7, 0.0],
-            [0.02, -0.06 * static_stability, 1 - 0.6 * pitch_damping, 0.0],
-            [0.01, -0.04 * static_stability, 0.72, 0.99],
-        ]
-        B = jnp.array([[0.01, 0.99], [-3.44, 1.66], [-0.83, 0.44], [-0.47, 0.25]])
-        return LQG(A, B @ jnp.diag(jnp.asarray([elevator, thrust])), np.eye(4)[rows[measured]])
-
-    return make_family(
-        build,
-        {
-            "static_stability": real(static_stability),
-            "pitch_damping": real(pitch_damping),
-            "heave_damping": real(heave_damping),
-            "elevator": real(elevator),
-            "thrust": real(thrust),
-        },
-    )
+    A = [
+        [0.99, 0.03, -0.02, -0.32],
+        [0.01, 1 - 0.53 * heave_damping, 4.7, 0.0],
+        [0.02, -0.06 * static_stability, 1 - 0.6 * pitch_damping, 0.0],
+        [0.01, -0.04 * static_stability, 0.72, 0.99],
+    ]
+    B = jnp.array([[0.01, 0.99], [-3.44, 1.66], [-0.83, 0.44], [-0.47, 0.25]])
+    C = np.eye(4) if measured == "states" else np.eye(4)[[0, 3]]
+    return LQG(A, B @ jnp.diag(jnp.asarray([elevator, thrust])), C)
 
 
+@named_family
 def uav_hover(
     *,
-    mass: Extent = (0.8, 1.2),
-    thrust_gain: Extent = (0.8, 1.2),
-    drag: Extent = 0.0,
-    dt: Extent = 0.5,
-) -> ParameterBox:
+    mass: Annotated[Extent, positive("kg")] = (0.8, 1.2),
+    thrust_gain: Annotated[Extent, real("N")] = (0.8, 1.2),
+    drag: Annotated[Extent, nonnegative("N s/m")] = 0.0,
+    dt: Annotated[Extent, positive("s")] = 0.5,
+) -> LQG:
     """A drone that holds its place in two directions; its state (twice position, speed) is measured.
 
     Without drag only thrust_gain / mass shows in the input and output. The open loop is not stable.
@@ -104,18 +91,6 @@ def uav_hover(
         drag: force by speed, N s/m.
         dt: time of a step, s.
     """
-
-    def build(mass: Any, thrust_gain: Any, drag: Any, dt: Any) -> LQG:
-        A, B = zero_order_hold([[0.0, 1.0], [0.0, -drag / mass]], [[0.0], [thrust_gain / mass]], dt=dt)
-        both = jnp.eye(2)
-        return LQG(jnp.kron(both, A), jnp.kron(both, B), jnp.eye(4), Q=jnp.diag(jnp.array([1, 0.1, 2, 0.2])))
-
-    return make_family(
-        build,
-        {
-            "mass": positive(mass, "kg"),
-            "thrust_gain": real(thrust_gain, "N"),
-            "drag": nonnegative(drag, "N s/m"),
-            "dt": positive(dt, "s"),
-        },
-    )
+    A, B = zero_order_hold([[0.0, 1.0], [0.0, -drag / mass]], [[0.0], [thrust_gain / mass]], dt=dt)
+    both = jnp.eye(2)
+    return LQG(jnp.kron(both, A), jnp.kron(both, B), jnp.eye(4), Q=jnp.diag(jnp.array([1, 0.1, 2, 0.2])))

@@ -12,6 +12,7 @@ finds how many steps that takes, to the last digits, and no more are computed. W
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -21,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from lqgap.arguments import read_count, read_record
-from lqgap.batches import chunk_size, take
+from lqgap.batches import chunk_size, chunks, take
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.evaluation.arguments import MAX_HORIZON
 from lqgap.linalg import quadratic
@@ -119,8 +120,7 @@ class Logs(eqx.Module):
         most = max(1, NUMBERS_AT_A_TIME // self.y[0].size)
         size = next((size for size in (1, 8) if total <= size < most), most)  # few sizes to compile for
         answers = []
-        for start in range(0, total, size):
-            chosen = np.minimum(np.arange(start, start + size), total - 1)
+        for chosen in chunks(total, size):
             logs = owners[chosen]
             part = eqx.tree_at(lambda logs: (logs.y, logs.u), self, (self.y[logs], self.u[logs]))
             answers.append([np.asarray(a) for a in function(part, *(row[chosen] for row in rows))])
@@ -151,14 +151,10 @@ def replay_all(
 ) -> tuple[Float[np.ndarray, "member log"], Float[np.ndarray, "member log"]]:
     """Log-likelihood and gap of every member and log."""
     total = len(systems.A)
-    size = chunk_size(min(total, 512))
-    answers = []
-    for start in range(0, total, size):
-        rows = np.minimum(np.arange(start, start + size), total - 1)
-        chunk = take(systems, rows)
-        answers.append(
-            logs.map(lambda part, chunk=chunk: _replay_members(part, chunk), np.arange(len(logs.y)))
-        )
+    answers = [
+        logs.map(partial(_replay_members, systems=take(systems, rows)), np.arange(len(logs.y)))
+        for rows in chunks(total, chunk_size(min(total, 512)))
+    ]
     likelihood, gaps = (np.concatenate(parts, axis=1)[:, :total].T for parts in zip(*answers, strict=True))
     if not np.all(np.isfinite(likelihood)):
         raise NotConvergedError("a likelihood of the log is beyond double precision: check the units of y")
@@ -175,14 +171,12 @@ def _replay_members(logs: Logs, systems: LQG) -> tuple[Array, Array]:
     return jax.vmap(of_plants, in_axes=(None, 0, 0))(systems, logs.y, logs.u)
 
 
-@eqx.filter_jit
-def _last_change(systems: LQG, window: int) -> Array:
-    def of_member(plant: LQG) -> Array:
-        finite = solve_finite(plant, horizon=window - 1)
-        changes = [
-            jnp.max(jnp.abs(after - before)) / jnp.max(jnp.abs(after))
-            for before, after in ((finite.P[1], finite.P[0]), (finite.Sigma[-2], finite.Sigma[-1]))
-        ]
-        return jnp.maximum(*changes)
-
-    return jax.vmap(of_member)(systems)
+@partial(jax.jit, static_argnums=1)
+@partial(jax.vmap, in_axes=(0, None))
+def _last_change(plant: LQG, window: int) -> Array:
+    finite = solve_finite(plant, horizon=window - 1)
+    changes = [
+        jnp.max(jnp.abs(after - before)) / jnp.max(jnp.abs(after))
+        for before, after in ((finite.P[1], finite.P[0]), (finite.Sigma[-2], finite.Sigma[-1]))
+    ]
+    return jnp.maximum(*changes)

@@ -41,6 +41,7 @@ from lqgap.theory.constants.corrected import corrected_constants
 from lqgap.theory.constants.norms import Norms, actual_norms, contracting, printed_norms, uniform_norms
 from lqgap.theory.constants.openloop import OpenLoopCost, open_loop_cost
 from lqgap.theory.constants.printed import printed_constants
+from lqgap.theory.constants.sheet import Sheet
 from lqgap.theory.constants.transient import printed_transient_bound, transients
 
 if TYPE_CHECKING:
@@ -74,29 +75,17 @@ class Bounds:
 
     def to_json(self) -> str:
         """All figures; what is infinite is text."""
-        return json.dumps(
-            finite_or_text({"title": self.title, "bounds": [asdict(bound) for bound in self.bounds]}),
-            indent=2,
-        )
+        return json.dumps(finite_or_text(asdict(self)), indent=2)
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
-        from rich.markup import escape  # noqa: PLC0415  (loaded only where something is shown)
-        from rich.table import Table  # noqa: PLC0415
-
-        del console, options
-        table = Table(title=escape(self.title), title_justify="left")
-        table.add_column("")
-        for bound in self.bounds:
-            table.add_column(bound.name, justify="right")
-        for term in dict.fromkeys(name for bound in self.bounds for name in bound.terms):
-            cells = [f"{bound.terms[term]:.3g}" if term in bound.terms else "-" for bound in self.bounds]
-            table.add_row(f"  {term}", *cells)
-        for name in ("regret", "gap", "nothing", "useful_from"):
-            table.add_row(name, *(f"{getattr(bound, name):.3g}" for bound in self.bounds))
-        table.add_row(
-            "vacuous", *("[red]yes[/]" if bound.vacuous else "[green]no[/]" for bound in self.bounds)
-        )
-        yield table
+        rows = {name: "a term of the regret" for bound in self.bounds for name in bound.terms} | {
+            "regret": "the sum of the terms",
+            "gap": "of robust training, from above",
+            "nothing": "the worst gap of zero input: a bound above it is vacuous",
+            "useful_from": "the horizon from which on it is smaller",
+        }
+        columns = {bound.name: {**bound.terms, **vars(bound)} for bound in self.bounds}
+        return Sheet(self.title, columns, rows).__rich_console__(console, options)
 
 
 def bounds(

@@ -75,15 +75,15 @@ def complexity(
     samples = draw_samples(
         members, length=length, num_runs=num_runs, num_steps=num_steps, key=jax.random.key(0)
     )
-    features = class_features(members, length=length)
+    features, values = class_features(members, length=length), np.asarray(samples.values)
     p, q = systems.num_outputs, length * (systems.num_inputs + systems.num_outputs) + systems.num_inputs
     figures = {
         "features": num_features(num_inputs=systems.num_inputs, num_outputs=p, length=length),
         "features_full": p**2 * q**2 + p * q + p**2 + 1,
         "rank": numerical_rank(features),
         "D": state["D"],
-        "eluder_found": len(greedy_eluder_sequence(samples.values, epsilon=1 / horizon)),
-        "cover_found": len(measured_cover(samples.values, radius=1 / horizon)),
+        "eluder_found": len(greedy_eluder_sequence(values, epsilon=1 / horizon)),
+        "cover_found": len(measured_cover(values, radius=1 / horizon)),
     }
     measured = {name: float(value) for name, value in figures.items()}
     columns = _columns(members, norms, state, features, horizon=horizon, length=length)

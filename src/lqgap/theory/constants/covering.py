@@ -31,11 +31,10 @@ whence
 """
 
 import math
-from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
-from lqgap.arguments import FloatLike, read_positive
 from lqgap.simulators import Finite
 from lqgap.systems import LQG
 from lqgap.theory.constants.corrected import largest_prediction
@@ -91,12 +90,11 @@ def parameter_slope(systems: LQG, parameters: np.ndarray) -> float:
     return float(np.max(np.max(changes, axis=0) / distance, initial=0.0))
 
 
-def measured_cover(values: Any, *, radius: FloatLike) -> list[int]:
-    """Rows of values[function, sample] such that every row is within the radius of one of them.
+def measured_cover(values: Float[np.ndarray, "function sample"], *, radius: float) -> list[int]:
+    """The numbers of functions such that every one is within the radius of one of them.
 
     They are also further than the radius from each other, so that no cover of half the radius is smaller.
     """
-    values, radius = np.asarray(values, dtype=float), read_positive("radius", radius)
     uncovered, chosen = np.ones(len(values), dtype=bool), []
     while np.any(uncovered):
         index = int(np.argmax(uncovered))

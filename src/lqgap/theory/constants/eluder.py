@@ -18,12 +18,9 @@ A greedy search finds long sequences among given samples: it is a lower bound fo
 """
 
 import math
-from typing import Any
 
 import numpy as np
-
-from lqgap.arguments import FloatLike, read_positive
-from lqgap.errors import InvalidArgumentError
+from jaxtyping import Float
 
 NUM_SCALES = 12  # values of eps' that the greedy search tries
 
@@ -35,11 +32,8 @@ def linear_eluder_bound(*, dimension: int, scale: float, radius: float, epsilon:
     return 3 * dimension * math.e / (math.e - 1) * logarithm + 1
 
 
-def greedy_eluder_sequence(values: Any, *, epsilon: FloatLike) -> list[int]:
-    """Columns of values[function, sample], each independent of those before it for one eps' >= epsilon."""
-    values, epsilon = np.asarray(values, dtype=float), read_positive("epsilon", epsilon)
-    if values.ndim != 2:
-        raise InvalidArgumentError(f"values has shape {values.shape}, expected (function, sample)")
+def greedy_eluder_sequence(values: Float[np.ndarray, "function sample"], *, epsilon: float) -> list[int]:
+    """The numbers of samples, each independent of those before it for one eps' >= epsilon."""
     first, second = np.triu_indices(len(values), k=1)
     distances = np.abs(values[first] - values[second])  # a row for each pair
     largest = np.max(distances, initial=0.0)

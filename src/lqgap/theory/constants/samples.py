@@ -37,16 +37,20 @@ def draw_samples(
     pairs = jax.random.randint(key_pairs, (num_runs, 2), 0, len(members))
     optima, systems = members.optima(), members.systems
     window, target = _runs(optima, systems, pairs, jax.random.split(key_runs, num_runs), length, num_steps)
-    return Samples(
-        window=window, target=target, values=target_means(optima, systems, window, target, length=length)
-    )
+    return Samples(window, target, target_means(optima, systems, window, target, length=length))
 
 
+@eqx.filter_jit
 def target_means(
     optima: Optimum, systems: LQG, window: Float[Array, "sample window"], target: ValueTarget, *, length: int
 ) -> Float[Array, "member sample"]:
     """f of every member of a batch at every sample."""
-    return _means(optima, systems, window, target, length)
+
+    def of_member(member: tuple[Optimum, LQG]) -> Array:
+        N, S = arx_matrix(*member, length=length), member[0].S
+        return jax.vmap(lambda eta, goal: goal.mean(N @ eta, S))(window, target)
+
+    return jax.lax.map(of_member, (optima, systems))
 
 
 @eqx.filter_jit
@@ -66,13 +70,3 @@ def _runs(
 
     answer = jax.lax.map(run, (pairs, keys))
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), answer)
-
-
-@eqx.filter_jit
-def _means(optima: Optimum, systems: LQG, window: Array, target: ValueTarget, length: int) -> Array:
-    def of_member(member: tuple[Optimum, LQG]) -> Array:
-        optimum, plant = member
-        N = arx_matrix(optimum, plant, length=length)
-        return jax.vmap(lambda eta, goal: goal.mean(N @ eta, optimum.S))(window, target)
-
-    return jax.lax.map(of_member, (optima, systems))

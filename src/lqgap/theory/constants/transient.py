@@ -96,26 +96,9 @@ def printed_transient_bound(audit: Audit, norms: Norms) -> float:
 
 
 @jax.jit
-def run_recursions(optima: Optimum, systems: LQG) -> Recursions:
-    """Both recursions of every member of a batch, to their ends."""
-    return jax.vmap(_limit)(optima, systems)
-
-
-def _bound(audit: Audit, optima: Optimum, runs: Recursions) -> np.ndarray:
-    systems, measures = audit.members.systems, audit.measures
-    output_cost = np.einsum("kji,kjl,klm->kim", systems.C, systems.Q, systems.C)
-    keep = _norm(_keep(optima.L, systems.C)) * np.asarray(runs.correction)
-    a_0 = _norm(jax.vmap(bias_matrix)(optima, systems)) * runs.control_growth
-    b_0 = _norm(optima.Sigma - systems.S0) * runs.filter_growth
-    weights = _trace(optima.P) * (1 + keep) + _trace(output_cost) * keep
-    gamma_1, filters = measures.contraction, measures.predictor
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bound = a_0 * runs.information / (1 - gamma_1) + filters.kappa * b_0 * weights / filters.gamma
-    return np.where((gamma_1 < 1) & (filters.gamma > 0), bound, np.inf)
-
-
-def _limit(optimum: Optimum, plant: LQG) -> Recursions:
-    """Both recursions in one loop, until neither has anything left to add."""
+@jax.vmap
+def run_recursions(optimum: Optimum, plant: LQG) -> Recursions:
+    """Both recursions of every member of a batch in one loop, until neither has anything left to add."""
     E_0, G_0 = bias_matrix(optimum, plant), symmetrize(optimum.Sigma - plant.S0)
     gained = optimum.Sigma - optimum.Sigma_filtered
     identity, zero = jnp.eye(len(plant.A)), jnp.asarray(0.0)
@@ -151,6 +134,19 @@ def _limit(optimum: Optimum, plant: LQG) -> Recursions:
         E_0, G_0, identity, identity, zero, zero, one, one, zero, zero, jnp.asarray(0), jnp.asarray(False)
     )
     return jax.lax.while_loop(goes_on, step, start)
+
+
+def _bound(audit: Audit, optima: Optimum, runs: Recursions) -> np.ndarray:
+    systems, measures = audit.members.systems, audit.measures
+    output_cost = np.einsum("kji,kjl,klm->kim", systems.C, systems.Q, systems.C)
+    keep = _norm(_keep(optima.L, systems.C)) * np.asarray(runs.correction)
+    a_0 = _norm(jax.vmap(bias_matrix)(optima, systems)) * runs.control_growth
+    b_0 = _norm(optima.Sigma - systems.S0) * runs.filter_growth
+    weights = _trace(optima.P) * (1 + keep) + _trace(output_cost) * keep
+    gamma_1, filters = measures.contraction, measures.predictor
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bound = a_0 * runs.information / (1 - gamma_1) + filters.kappa * b_0 * weights / filters.gamma
+    return np.where((gamma_1 < 1) & (filters.gamma > 0), bound, np.inf)
 
 
 class _Filtered(eqx.Module):

@@ -74,18 +74,6 @@ class BeliefBound(eqx.Module):
     num_steps: int
 
 
-class Models(eqx.Module):
-    """The members at every step, the time first."""
-
-    A: Float[Array, "member state state"]
-    B: Float[Array, "member state input"]
-    C: Float[Array, "member output state"]
-    K: Float[Array, "time member input state"]
-    M: Float[Array, "time member input input"]
-    L: Float[Array, "time member state output"]
-    S_root: Float[Array, "time member output output"]
-
-
 class Quadrature(eqx.Module):
     """Gauss-Hermite sums of a standard normal vector, with this many nodes along each of its entries.
 
@@ -110,7 +98,7 @@ def belief_bound(references: Reference, *, num_steps: int, tolerance: float = TO
     Args:
         tolerance: relative, between the two ends; `value` is a bound whatever it is.
     """
-    models, nodes = belief_models(references, num_steps), num_nodes(references, num_steps=num_steps)
+    models, nodes = first_steps(references, num_steps), num_nodes(references, num_steps=num_steps)
     count, outputs = len(models.A), models.C.shape[1]
     sums, coarse = (Quadrature(num, outputs, size=nodes) for num in (nodes, nodes // 2))
     prior = best_prior = np.full(count, 1 / count)
@@ -142,18 +130,18 @@ def num_nodes(references: Reference, *, num_steps: int) -> int:
     return MIN_NODES[roots.shape[-1]] * int(np.ceil(np.max(ratios) - 0.25))
 
 
-def belief_models(references: Reference, num_steps: int) -> Models:
-    """The first steps of the members."""
-    K, M, L, S_root = (
-        jnp.asarray(np.swapaxes(np.asarray(stack)[:, :num_steps], 0, 1))
-        for stack in (references.K, references.M, references.L, references.S_root)
-    )
-    return Models(references.A, references.B, references.C, K, M, L, S_root)
+def first_steps(references: Reference, num_steps: int) -> Reference:
+    """What the references say of the first steps alone."""
+    names = ("K", "M", "L", "S_root")
+    parts = [jnp.asarray(np.asarray(getattr(references, name))[:, :num_steps]) for name in names]
+    return eqx.tree_at(lambda r: [getattr(r, name) for name in names], references, parts)
 
 
 @eqx.filter_jit
-def bayes_gaps(models: Models, prior: Float[Array, " member"], sums: Quadrature) -> Float[Array, " member"]:
-    """The gap of every member over the steps of `models`, under the best policy against the prior."""
+def bayes_gaps(
+    models: Reference, prior: Float[Array, " member"], sums: Quadrature
+) -> Float[Array, " member"]:
+    """The gap of every member over the steps of these references, under the best policy against the prior."""
     return _gaps_from(0, sums, models, jnp.log(prior), jnp.zeros_like(models.A[:, 0]))
 
 
@@ -167,18 +155,18 @@ def _small_pairs(members: Members) -> list[np.ndarray]:
 def _most_promising(references: Reference, pairs: list[np.ndarray]) -> list[np.ndarray]:
     """A few pairs, those whose bounds over one step are the largest."""
     even, sums = jnp.full(2, 0.5), Quadrature(FEW_NODES, references.C.shape[1])
-    promise = [float(np.mean(bayes_gaps(belief_models(take(references, p), 1), even, sums))) for p in pairs]
+    promise = [float(np.mean(bayes_gaps(first_steps(take(references, p), 1), even, sums))) for p in pairs]
     return [pairs[index] for index in np.argsort(promise)[::-1][:NUM_SEARCHED]]
 
 
-def _gaps_from(step: int, sums: Quadrature, models: Models, log_weights: Array, predicted: Array) -> Array:
+def _gaps_from(step: int, sums: Quadrature, models: Reference, log_weights: Array, predicted: Array) -> Array:
     """The gap of every member from a belief on."""
 
     def at(truth: Array, normal: Array) -> Array:
-        y = models.C[truth] @ predicted[truth] + models.S_root[step, truth] @ normal
-        S = jax.vmap(lambda root: root @ root.T)(models.S_root[step])
+        y = models.C[truth] @ predicted[truth] + models.S_root[truth, step] @ normal
+        S = jax.vmap(lambda root: root @ root.T)(models.S_root[:, step])
         filtered = jax.vmap(correct_by_gain, in_axes=(0, 0, 0, 0, None))(
-            models.C, models.L[step], S, predicted, y
+            models.C, models.L[:, step], S, predicted, y
         )
         log_posterior = jax.nn.log_softmax(log_weights + filtered.log_density)
         return _act(step, sums, models, log_posterior, filtered.xhat)[truth]
@@ -189,11 +177,11 @@ def _gaps_from(step: int, sums: Quadrature, models: Models, log_weights: Array, 
     return jax.vmap(of)(jnp.arange(len(models.A)))
 
 
-def _act(step: int, sums: Quadrature, models: Models, log_weights: Array, xhat: Array) -> Array:
+def _act(step: int, sums: Quadrature, models: Reference, log_weights: Array, xhat: Array) -> Array:
     """What this step and all after it cost under every member, with the best input."""
     weights = jnp.exp(log_weights)
-    M = models.M[step]
-    wanted = -jnp.einsum("kij,kj->ki", models.K[step], xhat)
+    M = models.M[:, step]
+    wanted = -jnp.einsum("kij,kj->ki", models.K[:, step], xhat)
     total = jnp.einsum("k,kij->ij", weights, M)
     mean, _ = solve_unrolled(total, jnp.einsum("k,kij,kj->i", weights, M, wanted))
 
@@ -201,7 +189,7 @@ def _act(step: int, sums: Quadrature, models: Models, log_weights: Array, xhat: 
         off = u[None, :] - wanted
         return jnp.einsum("ki,kij,kj->k", off, M, off)
 
-    if step == len(models.K) - 1:
+    if step == models.K.shape[1] - 1:
         return now(mean)
 
     def cost(u: Array) -> Array:

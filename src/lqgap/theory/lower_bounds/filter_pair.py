@@ -17,13 +17,14 @@ bounded-real recursion: it is below g if and only if all of
     N = g^2 in - J' out J - E'X_+E > 0 ,   X = F'X_+F + H' out H + T N^-1 T' ,   T = F'X_+E + H' out J .
 """
 
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from lqgap.evaluation.reference import Reference
 from lqgap.linalg import symmetrize
@@ -131,3 +132,30 @@ def gain_of_deviation(
     gain = jnp.exp(jax.lax.fori_loop(0, NUM_BISECTIONS, halve, ends)[1])
     # Nothing above was feasible if the upper end never moved.
     return jnp.where(gain < 0.99 * LARGEST_GAIN, gain, jnp.inf)
+
+
+@partial(jax.jit, static_argnames=("of", "share", "direct"))
+def gains_of_prefixes(
+    pairs: tuple[Reference, Reference],
+    metrics: tuple[Float[Array, "pair time input input"], Float[Array, "pair time seen seen"]],
+    lengths: Int[Array, " prefix"],
+    *,
+    of: Literal["input_difference", "output_difference"],
+    share: float,
+    direct: float = 0.0,
+) -> Float[Array, "pair prefix"]:
+    """Of many pairs the gain from d to `direct` d plus a difference, with sums over the first steps only."""
+
+    def of_pair(first: Reference, second: Reference, metric_in: Array, metric_out: Array) -> Array:
+        filters = join(first, second, share)
+        seen, inputs = getattr(filters, of), filters.E.shape[2]
+        at_once = jnp.broadcast_to(direct * jnp.eye(seen.shape[1], inputs), (*seen.shape[:2], inputs))
+
+        def of_prefix(length: Array) -> Array:
+            is_counted = jnp.arange(len(seen)) < length
+            counted = jnp.where(is_counted[:, None, None], metric_out, 0)
+            return gain_of_deviation(filters, seen, at_once, metric_in=metric_in, metric_out=counted)
+
+        return jax.vmap(of_prefix)(lengths)
+
+    return jax.vmap(of_pair)(*pairs, *metrics)

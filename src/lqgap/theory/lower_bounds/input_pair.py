@@ -32,9 +32,8 @@ from lqgap.evaluation.reference import Reference
 from lqgap.linalg import symmetrize
 from lqgap.systems import LQG
 from lqgap.theory.lower_bounds.bound import AbstractLowerBound, Found, Members, PairBound
-from lqgap.theory.lower_bounds.filter_pair import join, spread
+from lqgap.theory.lower_bounds.filter_pair import gains_of_prefixes, join, spread
 from lqgap.theory.lower_bounds.two_point import (
-    gains_of_prefixes,
     largest_eigenvalue,
     precision_of,
     prefix_lengths,
@@ -160,8 +159,15 @@ def _candidates(
     first: Reference, second: Reference, lengths: Int[np.ndarray, " prefix"]
 ) -> list[list[Candidate]]:
     """For every pair, one for each number of steps."""
-    metric, wanted, information = _moments(first, second)
-    gains = [np.asarray(gain(first, second, metric, lengths)) for gain in (_gain_of_input, _gain_of_output)]
+    pair, precision = (first, second), precision_of(first)
+    metric, wanted, information = _moments(first, second, precision)
+    gains = [
+        np.asarray(gains_of_prefixes(pair, metrics, lengths, of=of, share=0.5))
+        for of, metrics in (
+            ("input_difference", (metric, metric)),
+            ("output_difference", (metric, precision)),
+        )
+    ]
     wanted, information = np.asarray(wanted), np.asarray(information)
     return [
         [
@@ -173,39 +179,10 @@ def _candidates(
 
 
 @jax.jit
-def _moments(first: Reference, second: Reference) -> tuple[Array, Array, Array]:
+@jax.vmap
+def _moments(first: Reference, second: Reference, precision: Array) -> tuple[Array, Array, Array]:
     """M, om and E V so far of every pair."""
-
-    def of_pair(first: Reference, second: Reference) -> tuple[Array, Array, Array]:
-        moments = spread(join(first, second, 0.5), precision_of(first))
-        metric = jax.vmap(common_metric)(first.M, second.M, moments.input_difference)
-        return (
-            metric,
-            largest_eigenvalue(moments.input_difference, metric),
-            jnp.cumsum(jnp.maximum(moments.output_difference, 0)),
-        )
-
-    return jax.vmap(of_pair)(first, second)
-
-
-@jax.jit
-def _gain_of_input(first: Reference, second: Reference, metric: Array, lengths: Array) -> Array:
-    def of_pair(first: Reference, second: Reference, metric: Array) -> Array:
-        filters = join(first, second, 0.5)
-        return gains_of_prefixes(
-            filters, filters.input_difference, jnp.zeros_like(metric), (metric, metric), lengths
-        )
-
-    return jax.vmap(of_pair)(first, second, metric)
-
-
-@jax.jit
-def _gain_of_output(first: Reference, second: Reference, metric: Array, lengths: Array) -> Array:
-    def of_pair(first: Reference, second: Reference, metric: Array) -> Array:
-        filters = join(first, second, 0.5)
-        at_once = jnp.zeros((*filters.output_difference.shape[:2], metric.shape[1]))
-        return gains_of_prefixes(
-            filters, filters.output_difference, at_once, (metric, precision_of(first)), lengths
-        )
-
-    return jax.vmap(of_pair)(first, second, metric)
+    moments = spread(join(first, second, 0.5), precision)
+    metric = jax.vmap(common_metric)(first.M, second.M, moments.input_difference)
+    wanted = largest_eigenvalue(moments.input_difference, metric)
+    return metric, wanted, jnp.cumsum(jnp.maximum(moments.output_difference, 0))

@@ -26,10 +26,10 @@ import numpy as np
 import scipy.special
 from jaxtyping import Array, Float, Int
 
-from lqgap.batches import take
+from lqgap.batches import chunks, take
 from lqgap.evaluation.reference import Reference
 from lqgap.theory.lower_bounds.bound import AbstractLowerBound, Found, Members, PairBound
-from lqgap.theory.lower_bounds.filter_pair import FilterPair, gain_of_deviation, join, spread
+from lqgap.theory.lower_bounds.filter_pair import gains_of_prefixes, join, spread
 
 LEVELS = np.geomspace(0.05, 30, 25)  # b: how many variances of Delta a step may count for
 NUM_BISECTIONS = 50
@@ -69,7 +69,11 @@ def two_point_bound(references: Reference, pairs: Int[np.ndarray, "pair two"]) -
     hopes = []
     for first, second in take_pairs(references, pairs):
         least = jnp.repeat(_least_gain(first, second)[:, None], len(lengths), axis=1)
-        table = np.asarray(_fixed_points(_figures(first, second), least, jnp.zeros_like(least), lengths))
+        table = np.asarray(
+            _fixed_points(
+                _figures(first, second, precision_of(second)), least, jnp.zeros_like(least), lengths
+            )
+        )
         hopes.append(np.max(np.nan_to_num(table, nan=np.inf), axis=1))
     hope = np.concatenate(hopes)[: len(pairs)]
     order = np.argsort(-hope)
@@ -93,10 +97,8 @@ def take_pairs(
     references: Reference, pairs: Int[np.ndarray, "pair two"]
 ) -> Iterator[tuple[Reference, Reference]]:
     """The members of some pairs at a time, the last ones repeated: memory and shapes stay the same."""
-    size = min(len(pairs), PAIRS_AT_A_TIME)
-    for start in range(0, len(pairs), size):
-        rows = pairs[np.minimum(np.arange(start, start + size), len(pairs) - 1)]
-        first, second = (take(references, row) for row in rows.T)
+    for rows in chunks(len(pairs), min(len(pairs), PAIRS_AT_A_TIME)):
+        first, second = (take(references, row) for row in pairs[rows].T)
         yield first, second
 
 
@@ -115,84 +117,46 @@ def truncated_variance(level: Any) -> Any:
     return inside - 2 * root * np.exp(-0.5 * level) / np.sqrt(2 * np.pi) + level * (1 - inside)
 
 
-def gains_of_prefixes(
-    filters: FilterPair,
-    seen: Float[Array, "time seen joint"],
-    at_once: Float[Array, "time seen input"],
-    metrics: tuple[Float[Array, "time input input"], Float[Array, "time seen seen"]],
-    lengths: Int[Array, " prefix"],
-) -> Float[Array, " prefix"]:
-    """The gain of a deviation, with sums over the first steps only."""
-    metric_in, metric_out = metrics
-    times = jnp.arange(len(metric_out))
-
-    def of_prefix(length: Array) -> Array:
-        counted = jnp.where((times < length)[:, None, None], metric_out, 0)
-        return gain_of_deviation(filters, seen, at_once, metric_in=metric_in, metric_out=counted)
-
-    return jax.vmap(of_prefix)(lengths)
-
-
+@jax.jit
+@jax.vmap
 def precision_of(reference: Reference) -> Float[Array, "time output output"]:
-    """1 / S at every step."""
+    """1 / S at every step, of many references."""
     inverse = jnp.linalg.inv(reference.S_root)
     return jnp.swapaxes(inverse, 1, 2) @ inverse
 
 
 def _table(first: Reference, second: Reference, lengths: np.ndarray) -> np.ndarray:
     """g* of every pair and prefix; what left double precision bounds nothing."""
-    gains = (_gain_of_input(first, second, lengths), _gain_of_output(first, second, lengths))
-    table = np.asarray(_fixed_points(_figures(first, second), *gains, lengths))
+    pair, share = (first, second), 1.0
+    wanted, seen = (first.M, second.M), (first.M, precision_of(second))
+    gains = (
+        gains_of_prefixes(pair, wanted, lengths, of="input_difference", share=share, direct=1.0),
+        gains_of_prefixes(pair, seen, lengths, of="output_difference", share=share),
+    )
+    table = np.asarray(_fixed_points(_figures(first, second, seen[1]), *gains, lengths))
     return np.nan_to_num(table, nan=0.0, posinf=0.0)
 
 
 @jax.jit
+@jax.vmap
 def _least_gain(first: Reference, second: Reference) -> Array:
     """A number below c_1: the gain of a deviation at a last step, which nothing answers."""
-
-    def of_pair(first: Reference, second: Reference) -> Array:
-        relative = jnp.linalg.solve(jnp.linalg.cholesky(first.M), jnp.linalg.cholesky(second.M))
-        return jnp.sqrt(jnp.min(jnp.sum(relative**2, axis=(1, 2)) / relative.shape[1]))
-
-    return jax.vmap(of_pair)(first, second)
+    relative = jnp.linalg.solve(jnp.linalg.cholesky(first.M), jnp.linalg.cholesky(second.M))
+    return jnp.sqrt(jnp.min(jnp.sum(relative**2, axis=(1, 2)) / relative.shape[1]))
 
 
 @jax.jit
-def _figures(first: Reference, second: Reference) -> Figures:
-    def of_pair(first: Reference, second: Reference) -> Figures:
-        moments = spread(join(first, second, 1.0), precision_of(second))
-        relative = jnp.linalg.solve(second.S_root, first.S_root)
-        log_ratio = 2 * jnp.sum(jnp.log(jnp.abs(jnp.diagonal(relative, axis1=1, axis2=2))), axis=1)
-        of_step = 0.5 * (jnp.sum(relative**2, axis=(1, 2)) - relative.shape[1] - log_ratio)
-        return Figures(
-            wanted=largest_eigenvalue(moments.input_difference, second.M),
-            information=jnp.cumsum(jnp.maximum(moments.output_difference, 0)),
-            covariance=jnp.cumsum(jnp.maximum(of_step, 0)),
-        )
-
-    return jax.vmap(of_pair)(first, second)
-
-
-@jax.jit
-def _gain_of_input(first: Reference, second: Reference, lengths: Array) -> Array:
-    def of_pair(first: Reference, second: Reference) -> Array:
-        filters = join(first, second, 1.0)
-        at_once = jnp.broadcast_to(jnp.eye(first.M.shape[1]), first.M.shape)
-        return gains_of_prefixes(filters, filters.input_difference, at_once, (first.M, second.M), lengths)
-
-    return jax.vmap(of_pair)(first, second)
-
-
-@jax.jit
-def _gain_of_output(first: Reference, second: Reference, lengths: Array) -> Array:
-    def of_pair(first: Reference, second: Reference) -> Array:
-        filters = join(first, second, 1.0)
-        at_once = jnp.zeros((*filters.output_difference.shape[:2], filters.E.shape[2]))
-        return gains_of_prefixes(
-            filters, filters.output_difference, at_once, (first.M, precision_of(second)), lengths
-        )
-
-    return jax.vmap(of_pair)(first, second)
+@jax.vmap
+def _figures(first: Reference, second: Reference, precision: Array) -> Figures:
+    moments = spread(join(first, second, 1.0), precision)
+    relative = jnp.linalg.solve(second.S_root, first.S_root)
+    log_ratio = 2 * jnp.sum(jnp.log(jnp.abs(jnp.diagonal(relative, axis1=1, axis2=2))), axis=1)
+    of_step = 0.5 * (jnp.sum(relative**2, axis=(1, 2)) - relative.shape[1] - log_ratio)
+    return Figures(
+        wanted=largest_eigenvalue(moments.input_difference, second.M),
+        information=jnp.cumsum(jnp.maximum(moments.output_difference, 0)),
+        covariance=jnp.cumsum(jnp.maximum(of_step, 0)),
+    )
 
 
 @jax.jit
