@@ -146,7 +146,7 @@ class FamilyMembers(AbstractMembers):
 
     def examples(self) -> LQG:
         """A sample."""
-        return self._family.sample(jax.random.key(0), NUM_AHEAD).systems
+        return self._family.sample(NUM_AHEAD, key=jax.random.key(0), replace=True).systems
 
     def _draw_parameters(self, generator: np.random.Generator) -> np.ndarray:
         key = jax.random.key(int(generator.integers(2**32)))

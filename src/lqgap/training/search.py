@@ -39,7 +39,7 @@ def find_worst(
 ) -> tuple[Float[np.ndarray, "member parameter"], GapEstimate]:
     """Parameters of members with large gaps, the worst first, and their gaps on fresh noise."""
     key_start, key_noise, key_judge = jax.random.split(key, 3)
-    starts = family.sample(key_start, NUM_STARTS)
+    starts = family.sample(NUM_STARTS, key=key_start, replace=True)
     bounds = (np.asarray(limits.low), np.asarray(limits.high))
     at_start = gap(
         policy, starts, horizon=horizon, key=key_noise, num_rollouts=max(num_rollouts, 2), limits=bounds
