@@ -110,7 +110,7 @@ def histories() -> str:
 def between() -> str:
     """A truth between the members of a cover."""
     family = lg.plants.mass_spring_damper()
-    members, truths = family.grid(5), family.sample(jax.random.key(3), NUM_RUNS)
+    members, truths = family.grid(5), family.sample(NUM_RUNS, key=jax.random.key(3))
     rows = []
     for refine in (False, True):
         algorithm = LQGVTR(members, horizon=20_000, family=family, refine=refine)

@@ -25,7 +25,7 @@ def run() -> str:
     A = rng.normal(size=(4, 4))
     A *= 0.9 / np.max(np.abs(np.linalg.eigvals(A)))
     ball = Ball(LQG(A, rng.normal(size=(4, 2)), rng.normal(size=(2, 4))), radius=0.01)
-    members = ball.sample(jax.random.key(0), NUM_MEMBERS)
+    members = ball.sample(NUM_MEMBERS, key=jax.random.key(0))
     check_assumptions(members)  # compiles
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     loops = measure_members(members).closed_loop
@@ -36,7 +36,7 @@ def run() -> str:
     rows = [
         [
             "build",
-            f"{seconds(lambda: ball.sample(jax.random.key(0), NUM_MEMBERS).parameters, rounds=3):.1f} s",
+            f"{seconds(lambda: ball.sample(NUM_MEMBERS, key=jax.random.key(0)).parameters, rounds=3):.1f} s",
             "",
         ],
         ["solve", f"{seconds(members.optima, rounds=3):.1f} s", ""],

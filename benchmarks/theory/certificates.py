@@ -122,7 +122,7 @@ def coverage(steps: int, where: str) -> list[str]:
     key_truth, key_noise = jax.random.split(jax.random.key(steps))
     keys = jax.random.split(key_noise, NUM_DEPLOYMENTS)
     deploy = jax.jit(jax.vmap(lambda plant, key: lg.rollout(bank, plant, horizon=steps - 1, key=key)))
-    truths = {"grid": grid, "box": family}[where].sample(key_truth, NUM_DEPLOYMENTS)
+    truths = {"grid": grid, "box": family}[where].sample(NUM_DEPLOYMENTS, key=key_truth, replace=True)
     logs = deploy(truths.systems, keys)
     y, u = np.asarray(logs.y), np.asarray(logs.u)
     paid = realised(truths.systems, y, u)

@@ -42,7 +42,7 @@ def members_of(name: str) -> Finite:
     for points in (2, 3):
         if len(grid := family.grid(points)) == count:
             return grid
-    return family.sample(jax.random.key(3), count)
+    return family.sample(count, key=jax.random.key(3))
 
 
 def worst_gaps(members: Finite) -> dict[str, tuple[float, float]]:

@@ -32,7 +32,7 @@ def spring() -> str:
         start = time.perf_counter()
         policies[name] = train(bank, plants, horizon=HORIZON, key=jax.random.key(0)).policy
         times[name] = time.perf_counter() - start
-    unseen = family.sample(jax.random.key(7), 200)
+    unseen = family.sample(200, key=jax.random.key(7))
     rows = []
     for where, plants, rollouts in (("grid", members, 4096), ("200 unseen", unseen, 512)):
         worst = {}

@@ -94,7 +94,7 @@ def test_gaps_of_what_is_found_are_those_on_fresh_noise():
 
 def test_the_worst_of_a_ball_belongs_to_it():
     family = Ball(build(0.7, 1.0), radius={"A": 0.2, "B": 0.3}, norm="spectral")
-    bank = ModelBank(family.sample(jax.random.key(1), 2).systems, horizon=6)
+    bank = ModelBank(family.sample(2, key=jax.random.key(1)).systems, horizon=6)
     found = find_worst(bank, family, key=jax.random.key(0), horizon=6, num_rollouts=8)
     assert np.all(family.is_inside(np.asarray(found.members.parameters)))
     everywhere = lg.gap(bank, family.grid(9), horizon=6, key=jax.random.key(2), num_rollouts=256)

@@ -12,7 +12,7 @@ PLANT = random_plant(0, states=2, inputs=1, outputs=1)
 def test_the_entries_of_the_named_matrices_vary():
     ball = Ball(PLANT, radius={"A": 0.1, "B": 0.2})
     assert ball.names == ("A11", "A12", "A21", "A22", "B11", "B21")
-    drawn = ball.sample(jax.random.key(0), 200).systems
+    drawn = ball.sample(200, key=jax.random.key(0)).systems
     assert np.abs(drawn.A - PLANT.A[None]).max() <= 0.1
     assert 0.15 < np.abs(drawn.B - PLANT.B[None]).max() <= 0.2
     np.testing.assert_array_equal(drawn.C, np.broadcast_to(PLANT.C, drawn.C.shape))
@@ -20,7 +20,7 @@ def test_the_entries_of_the_named_matrices_vary():
 
 def test_the_spectral_ball_is_bounded_in_the_spectral_norm_and_filled():
     ball = Ball(PLANT, radius=0.1, norm="spectral")
-    drawn = ball.sample(jax.random.key(0), 300).systems
+    drawn = ball.sample(300, key=jax.random.key(0)).systems
     sizes = np.linalg.norm(drawn.A - PLANT.A[None], ord=2, axis=(1, 2))
     assert 0.095 < sizes.max() <= 0.1
     assert sizes.min() < 0.05

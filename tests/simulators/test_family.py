@@ -8,8 +8,9 @@ import pytest
 from springs import FAMILY
 
 import lqgap
-from lqgap.errors import InvalidArgumentError
+from lqgap.errors import InvalidArgumentError, LqgapWarning
 from lqgap.simulators import Ball, LinearSpan, ParameterBox
+from lqgap.simulators.family import draw_distinct
 from lqgap.systems import delay_input
 
 PLANT = lqgap.LQG([[0.7, 0.2], [0.0, 0.5]], [[1.0], [0.5]], [[1.0, 0.0]])
@@ -49,17 +50,35 @@ def test_grid_sample_and_system_agree(family):
     members = family.grid(3)
     for index in (0, len(members) - 1):
         np.testing.assert_allclose(members[index].A, family.system(members.parameters[index]).A, atol=1e-12)
-    drawn = family.sample(jax.random.key(0), 7)
+    drawn = family.sample(7, key=jax.random.key(0))
     assert len(drawn) == 7
     assert np.all(family.is_inside(np.asarray(drawn.parameters)))
-    np.testing.assert_array_equal(drawn.parameters, family.sample(jax.random.key(0), 7).parameters)
+    np.testing.assert_array_equal(drawn.parameters, family.sample(7, key=jax.random.key(0)).parameters)
     assert len(np.unique(np.asarray(drawn.parameters), axis=0)) > 1
     assert len(family.names) == len(family.units) == drawn.parameters.shape[1]
 
 
+@pytest.mark.parametrize("name", ["unknown_sign", "phase_pair", "overactuated"])
+def test_a_sample_has_no_member_twice_and_says_if_there_are_fewer(name):
+    family = getattr(lqgap.plants, name)()
+    every = {tuple(row) for row in np.asarray(family.grid(1).parameters).tolist()}
+    with pytest.warns(LqgapWarning, match=f"6 members was asked for, and there are only {len(every)}"):
+        drawn = family.sample(6, key=jax.random.key(0))
+    assert sorted(map(tuple, np.asarray(drawn.parameters).tolist())) == sorted(every)
+    assert len(family.sample(6, key=jax.random.key(0), replace=True)) == 6
+
+
+def test_rows_of_many_choices_are_distinct_and_depend_on_the_key():
+    family = ParameterBox(in_plain_python, {name: [1.0, 2.0, 3.0] for name in "abcdef"})
+    drawn = [draw_distinct(family, jax.random.key(seed), 400) for seed in (0, 1)]
+    assert all(len(np.unique(theta, axis=0)) == 400 for theta in drawn)
+    assert not np.array_equal(*drawn)
+    np.testing.assert_array_equal(draw_distinct(family, jax.random.key(0), 9999).mean(axis=0), 2.0)  # all 3^6
+
+
 @pytest.mark.slow
 def test_it_contains_its_own_members_and_not_another_plant(family):
-    member = family.sample(jax.random.key(5), 1)
+    member = family.sample(1, key=jax.random.key(5))
     assert family.contains(member[0], tolerance=1e-5)
     states = member.systems.num_states
     assert not family.contains(
@@ -74,7 +93,7 @@ def test_covers_cover(family):
     cover = family.cover(radius)
     assert cover.radius == radius
     assert np.all(family.is_inside(np.asarray(cover.parameters)))
-    drawn = family.sample(jax.random.key(7), 200)
+    drawn = family.sample(200, key=jax.random.key(7))
     distance = np.linalg.norm(
         drawn.invariants(length=32)[:, None] - cover.invariants(length=32)[None], axis=2
     ).min(axis=1)

@@ -6,7 +6,7 @@ from random_systems import random_plant
 from springs import FAMILY
 
 import lqgap
-from lqgap.errors import InvalidArgumentError, InvalidSystemError, NotStabilizableError
+from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapWarning, NotStabilizableError
 from lqgap.simulators import Finite
 from lqgap.systems import change_coordinates
 
@@ -87,12 +87,22 @@ def test_membership_goes_by_law():
 
 def test_samples_are_members_and_repeat_for_a_key():
     members = FAMILY.grid(3)
-    drawn = members.sample(jax.random.key(1), 20)
+    drawn = members.sample(20, key=jax.random.key(1), replace=True)
     assert {tuple(row) for row in np.asarray(drawn.parameters)} <= {
         tuple(row) for row in np.asarray(members.parameters)
     }
-    np.testing.assert_array_equal(drawn.parameters, members.sample(jax.random.key(1), 20).parameters)
+    np.testing.assert_array_equal(
+        drawn.parameters, members.sample(20, key=jax.random.key(1), replace=True).parameters
+    )
     assert members.grid(7) is members
+
+
+def test_a_sample_has_no_member_twice():
+    members = FAMILY.grid(3)
+    drawn = members.sample(6, key=jax.random.key(1))
+    assert len({tuple(row) for row in np.asarray(drawn.parameters).tolist()}) == 6
+    with pytest.warns(LqgapWarning, match="only 9"):
+        assert len(members.sample(10, key=jax.random.key(1))) == 9
 
 
 BAD = {

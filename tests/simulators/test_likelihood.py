@@ -60,7 +60,7 @@ def test_a_family_given_data_is_again_a_family():
     y, u = simulate(SCALAR.system([0.6]), steps=200, seed=3)
     left = likelihood_set(SCALAR, y, u)
     assert left.names == SCALAR.names
-    drawn = left.sample(jax.random.key(0), 30)
+    drawn = left.sample(30, key=jax.random.key(0))
     assert np.all(left.is_inside(np.asarray(drawn.parameters)))
     grid = left.grid(41)
     assert 1 < len(grid) < 41

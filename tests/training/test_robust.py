@@ -85,7 +85,7 @@ def test_the_class_of_a_family_grows_by_the_members_that_are_worse():
     bank = ModelBank(lg.stack([build(0.7, 0.6), build(0.7, 0.8)]), horizon=20)
     options = TrainingOptions(steps=60, validation_rollouts=128, receipt_rollouts=512, rounds=3)
     result = train_robust(bank, family, horizon=20, key=jax.random.key(0), options=options)
-    unseen = family.sample(jax.random.key(9), 50)
+    unseen = family.sample(50, key=jax.random.key(9))
     elsewhere = lg.gap(result.policy, unseen, horizon=20, key=jax.random.key(8), num_rollouts=512)
     assert len(result.members) >= 9
     assert elsewhere.worst < 1.15 * result.worst_gap + 4 * elsewhere.worst_stderr

@@ -112,7 +112,7 @@ def make_members(study: Study, family: Family, source: Source) -> Finite:
     """The class that policies are made from."""
     try:
         if study.grid.sample is not None:
-            members = family.sample(key_for(study.seed, "members"), study.grid.sample)
+            members = family.sample(study.grid.sample, key=key_for(study.seed, "members"))
         else:
             members = family.grid(study.grid.points)
     except LqgapError as error:
@@ -132,7 +132,7 @@ def make_real(study: Study, family: Family, source: Source) -> RealPlants:
     parameters: list[Mapping[str, float]] = []
     is_member: list[bool] = []
     if study.real.count:
-        drawn = family.sample(key_for(study.seed, "real plants"), study.real.count)
+        drawn = family.sample(study.real.count, key=key_for(study.seed, "real plants"), replace=True)
         systems.append(drawn.systems)
         names += [f"real {index + 1}" for index in range(len(drawn))]
         parameters += [_values(drawn, index) for index in range(len(drawn))]

@@ -39,7 +39,7 @@ def save_mat(path: str | os.PathLike[str], plant: Any, *, sampling_time: FloatLi
     if not isinstance(systems, LQG):
         raise InvalidArgumentError(
             f"plant is a {type(plant).__name__}, expected an LQG or a finite class: a family has members by "
-            f".grid(points), .sample(key, count) or .cover(radius)"
+            f".grid(points), .sample(count, key=key) or .cover(radius)"
         )
     variables: dict[str, Any] = {"sampling_time": read_sampling_time(sampling_time)}
     for name in (*SYMMETRIC, *NEEDED):

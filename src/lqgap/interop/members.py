@@ -140,7 +140,7 @@ class FamilyMembers(AbstractMembers):
 
     def examples(self) -> LQG:
         """A sample."""
-        return self._family.sample(jax.random.key(0), NUM_AHEAD).systems
+        return self._family.sample(NUM_AHEAD, key=jax.random.key(0), replace=True).systems
 
 
 def read_family(family: Any) -> AbstractMembers:

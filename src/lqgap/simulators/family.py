@@ -5,6 +5,7 @@ are written once, here, in terms of that.
 """
 
 import abc
+import functools
 import itertools
 import math
 from collections.abc import Mapping
@@ -15,11 +16,11 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import FloatLike, IntLike, read_count, read_positive
+from lqgap.arguments import FloatLike, IntLike, read_count, read_key, read_positive
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.building import Branch, build_members, make_branches
 from lqgap.simulators.cover import find_cover
-from lqgap.simulators.finite import MAX_MEMBERS, Finite
+from lqgap.simulators.finite import MAX_MEMBERS, Finite, warn_if_fewer
 from lqgap.simulators.nearest import find_nearest
 from lqgap.simulators.parameters import Parameter, read_values, require_names
 from lqgap.systems import LQG
@@ -103,11 +104,17 @@ class AbstractFamily(eqx.Module):
         theta = np.array(list(itertools.product(*axes)))
         return self.members(theta[self.is_inside(theta)])
 
-    def sample(self, key: Array, num_members: IntLike) -> Finite:
-        """Members whose parameters are drawn at random, uniformly from a box."""
-        return self.members(
-            self.sample_parameters(key, read_count("num_members", num_members, least=1, most=MAX_MEMBERS))
-        )
+    def sample(self, count: IntLike, *, key: Array, replace: bool = False) -> Finite:
+        """Members whose parameters are drawn at random, uniformly from a box; none twice unless `replace`.
+
+        Args:
+            replace: whether a member may be drawn again, as the plants of an evaluation are.
+        """
+        count = read_count("count", count, least=1, most=MAX_MEMBERS)
+        draw = self.sample_parameters if replace else functools.partial(draw_distinct, self)
+        drawn = self.members(draw(read_key(key), count))
+        warn_if_fewer(count, drawn)
+        return drawn
 
     def cover(self, radius: FloatLike, *, max_members: int = 100_000) -> Finite:
         """Members such that every plant of the family is within `radius` of one, in the invariants.
@@ -141,6 +148,19 @@ def spread_parameters(family: AbstractFamily) -> Float[np.ndarray, "member param
         return theta
     corners = np.array(list(itertools.product(*(parameter.points(3) for parameter in family.parameters))))
     return np.concatenate([corners[family.is_inside(corners)], theta])
+
+
+def draw_distinct(family: AbstractFamily, key: Array, count: int) -> Float[np.ndarray, "member parameter"]:
+    """Rows drawn at random, no two of them equal: from a family with choices only, at most all."""
+    if any(parameter.low < parameter.high and not parameter.choices for parameter in family.parameters):
+        return family.sample_parameters(key, count)
+    choices = [parameter.points(1) for parameter in family.parameters]
+    sizes = [len(values) for values in choices]
+    generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    order = generator.choice(math.prod(sizes), min(math.prod(sizes), MAX_MEMBERS), replace=False)
+    columns = zip(choices, np.unravel_index(order, sizes), strict=True)
+    theta = np.stack([values[index] for values, index in columns], axis=1)
+    return theta[family.is_inside(theta)][:count]
 
 
 def draw_from_box(

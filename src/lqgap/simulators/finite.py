@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import FloatLike, IntLike, is_concrete, read_count, read_positive
+from lqgap.arguments import FloatLike, IntLike, is_concrete, read_count, read_key, read_positive
 from lqgap.batches import batch_of_one, map_in_chunks, take
-from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError
+from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError, warn
 from lqgap.simulators.invariants import invariants
 from lqgap.systems import LQG, Optimum, require_converged, solve, stack
 from lqgap.systems.lqg import require_single
@@ -77,7 +77,7 @@ class Finite(eqx.Module):
             return Finite(members if members.A.ndim == 3 else batch_of_one(members))
         raise InvalidArgumentError(
             f"{name} is a {type(members).__name__}, expected a finite class of simulators, or LQGs: a "
-            f"family has members by .grid(points), .sample(key, count) or .cover(radius)"
+            f"family has members by .grid(points), .sample(count, key=key) or .cover(radius)"
         )
 
     def __len__(self) -> int:
@@ -120,10 +120,18 @@ class Finite(eqx.Module):
         """The class itself: a finite class is its own grid."""
         return self
 
-    def sample(self, key: Array, num_members: IntLike) -> "Finite":
-        """Members drawn uniformly, with replacement."""
-        count = read_count("num_members", num_members, least=1, most=MAX_MEMBERS)
-        return self.subset(np.asarray(jax.random.randint(key, (count,), 0, len(self))))
+    def sample(self, count: IntLike, *, key: Array, replace: bool = False) -> "Finite":
+        """Members drawn uniformly; none twice unless `replace`.
+
+        Args:
+            replace: whether a member may be drawn again, as the plants of an evaluation are.
+        """
+        count, key = read_count("count", count, least=1, most=MAX_MEMBERS), read_key(key)
+        if replace:
+            return self.subset(np.asarray(jax.random.randint(key, (count,), 0, len(self))))
+        drawn = self.subset(np.asarray(jax.random.permutation(key, len(self)))[:count])
+        warn_if_fewer(count, drawn)
+        return drawn
 
     def optima(self) -> Optimum:
         """The optimum of every member; raises with the parameters of the first that has none."""
@@ -174,6 +182,12 @@ if TYPE_CHECKING:
     Members = Finite | LQG  # a finite class, a batched LQG, or one LQG
 else:
     Members = Any
+
+
+def warn_if_fewer(asked: int, drawn: Finite) -> None:
+    """Say so if a sample has not as many members as were asked for."""
+    if len(drawn) < asked:
+        warn(f"a sample of {asked} members was asked for, and there are only {len(drawn)}: all are taken")
 
 
 def require_comparable(systems: LQG, plant: LQG) -> None:

@@ -109,7 +109,7 @@ def default_prior(members: Finite | AbstractFamily) -> Finite:
     num_intervals = sum(not p.choices and p.high > p.low for p in members.parameters)
     points = max(2, round((NUM_PRIOR / num_choices) ** (1 / max(num_intervals, 1))))
     if num_choices * points**num_intervals > 4 * NUM_PRIOR:
-        return members.sample(jax.random.key(0), NUM_PRIOR)
+        return members.sample(NUM_PRIOR, key=jax.random.key(0))
     return members.grid(points)
 
 

@@ -19,7 +19,7 @@ from lqgap.evaluation.worst import WorstFound
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import LimitsLike
 from lqgap.simulators import Finite
-from lqgap.simulators.family import AbstractFamily
+from lqgap.simulators.family import AbstractFamily, draw_distinct
 from lqgap.simulators.finite import Members
 from lqgap.training.options import TrainingOptions
 from lqgap.training.result import TrainingResult
@@ -89,7 +89,8 @@ def train_randomized(  # noqa: PLR0913
     """
     task = TrainingTask(policy, horizon, key, options, limits, monitor, ends)
     if isinstance(members, AbstractFamily):
-        family, members = members, members.sample(jax.random.fold_in(task.key, 0), FEW_MEMBERS)
+        family = members
+        members = family.members(draw_distinct(family, jax.random.fold_in(task.key, 0), FEW_MEMBERS))
         if callable(weights):
             density: Any = weights
             rows = np.asarray(members.parameters)
@@ -120,7 +121,7 @@ def _first_members(family: AbstractFamily) -> Finite:
     for points in (3, 2):
         if points**count <= FEW_MEMBERS:
             return family.grid(points)
-    return family.sample(jax.random.key(0), FEW_MEMBERS)
+    return family.sample(FEW_MEMBERS, key=jax.random.key(0))
 
 
 def _uniform(members: Finite) -> np.ndarray:

@@ -75,7 +75,7 @@ def gap_versus_width(
     key_real, key_train, key_fresh = jax.random.split(read_key(key), 3)
     widths = np.asarray(read_array("widths", widths, num_axes=1))
     points = read_count("points", points, least=1)
-    real = family.sample(key_real, NUM_REAL)
+    real = family.sample(NUM_REAL, key=key_real, replace=True)
     curves: dict[Any, list[GapEstimate]] = {train_randomized: [], train_robust: []}
     for width in widths:
         members = resize(family, float(width), shift=shift).grid(points)

@@ -94,7 +94,7 @@ def test_only_a_finite_class_can_be_audited():
 @pytest.mark.timeout(120)
 def test_ten_thousand_members_are_audited_in_one_go():
     ball = Ball(random_plant(0, states=4), radius=0.005)
-    members = ball.sample(jax.random.key(0), 10_000)
+    members = ball.sample(10_000, key=jax.random.key(0))
     report = check_assumptions(members)
     assert report.holds_after_repair
     assert len(report.measures.norm_P) == 10_000

@@ -54,7 +54,7 @@ def test_a_finite_class_is_maximised_over_what_is_not_refuted():
 @pytest.mark.slow
 def test_a_box_is_maximised_between_the_points_of_its_grid():
     """At least what a grid of 900 points shows, and attained by an unrefuted plant."""
-    truths = FAMILY.sample(jax.random.key(3), 3)
+    truths = FAMILY.sample(3, key=jax.random.key(3), replace=True)
     y, u = deploy(ModelBank(FAMILY.grid(3).systems), truths.systems, steps=150)
     prior = FAMILY.grid(6)
     certificate = certify_deployments(FAMILY, y, u, prior=prior)
@@ -83,7 +83,9 @@ def test_most_deployments_are_covered(where):
     """At most delta of 200 are not, three standard errors allowed; a finite class misses the truths between."""
     grid, delta, count = FAMILY.grid(5), 0.1, 200
     truths = (
-        grid.sample(jax.random.key(1), count) if where == "grid" else FAMILY.sample(jax.random.key(1), count)
+        grid.sample(count, key=jax.random.key(1), replace=True)
+        if where == "grid"
+        else FAMILY.sample(count, key=jax.random.key(1), replace=True)
     )
     y, u = deploy(ModelBank(grid.systems), truths.systems, steps=300)
     paid = realised(truths.systems, y, u)

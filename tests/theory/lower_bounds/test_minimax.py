@@ -19,7 +19,7 @@ HORIZON = 20
 def small_class(family):
     """Corners of the family, or a few members where it has many."""
     is_narrow = sum(parameter.high > parameter.low for parameter in family.parameters) <= 3
-    return family.grid(2) if is_narrow else family.sample(jax.random.key(0), 4)
+    return family.grid(2) if is_narrow else family.sample(4, key=jax.random.key(0))
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ MARGIN = 1.5
 
 def mismatch(family: AbstractFamily, members: Finite, *, weighting: str) -> tuple[float, float]:
     """`resolution` and `slack` of a class whose truth may lie between its members."""
-    drawn = family.sample(jax.random.key(0), NUM_PLANTS)
+    drawn = family.sample(NUM_PLANTS, key=jax.random.key(0), replace=True)
     optima = solve_members(members.systems)
     errors, excess = map(
         np.asarray, _errors(drawn.systems, drawn.optima(), members.systems, optima, weighting)
