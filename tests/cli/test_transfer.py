@@ -3,11 +3,12 @@ import os
 import pathlib
 
 import pytest
+from example_record import measured
 
 import lqgap as lg
 from lqgap.cli.session import Progress
 from lqgap.cli.transfer import print_record, run_transfer
-from lqgap.experiments.record import FORMAT, Bracket, Estimate, Gaps, Method, MethodGaps, Record
+from lqgap.experiments.record import FORMAT, Bracket, Gaps, Method, MethodGaps, Record
 from lqgap.report.answer import answer
 
 QUIET = Progress(verbose=False, quiet=True)
@@ -27,7 +28,7 @@ trajectories = 0
 
 
 def record(label="Robust training"):
-    worst = Estimate(mean=22.09, stderr=1.5)
+    worst = measured(22.09, 1.5)
     gaps = MethodGaps(
         method="robust",
         grid_worst=worst,

@@ -176,6 +176,7 @@ def _template() -> jinja2.Template:
         "name_of": name_of,
     }
     environment.filters.update(functions)
+    environment.globals["ranges"] = numbers.RANGES
     environment.globals.update(panel_id=panel_id, series_of=series_of, describe_panel=describe_panel)
     return environment.get_template("template.html")
 
