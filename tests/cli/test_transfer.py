@@ -3,13 +3,14 @@ import os
 import pathlib
 
 import pytest
-from example_record import measured
+from example_record import heavy, measured
 
 import lqgap as lg
 from lqgap.cli.session import Progress
 from lqgap.cli.transfer import print_record, run_transfer
 from lqgap.experiments.record import FORMAT, Bracket, Gaps, Method, MethodGaps, Record
 from lqgap.report.answer import answer
+from lqgap.report.numbers import RANGES
 
 QUIET = Progress(verbose=False, quiet=True)
 TINY = """
@@ -103,6 +104,19 @@ def test_a_page_that_cannot_be_written_is_an_error_only_where_it_could_be(tmp_pa
     assert "Robust training" in out
     assert "Report: " not in out
     assert err.startswith("note: ")
+
+
+def test_ranges_in_place_of_means_are_explained(capsys):
+    print_record(record(), pathlib.Path("out"))
+    assert RANGES not in capsys.readouterr().out
+    found = record()
+    [gaps] = found.gaps.methods
+    runs = gaps.model_copy(update={"real_worst": heavy(10.0)})
+    methods = found.gaps.model_copy(update={"methods": [runs]})
+    print_record(found.model_copy(update={"gaps": methods}), pathlib.Path("out"))
+    out = capsys.readouterr().out
+    assert RANGES in out
+    assert "5.00 … 30.0" in out
 
 
 def test_names_with_markup_stay_text(capsys):

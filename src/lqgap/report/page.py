@@ -169,7 +169,7 @@ def _template() -> jinja2.Template:
     )
     functions: dict[str, Any] = {
         "show": numbers.show,
-        "estimate": numbers.show_estimate,
+        "estimate": lambda estimate: numbers.show_estimate(estimate).replace(", ", ",\n"),
         "seconds": numbers.show_seconds,
         "plotly_text": plain,
         "in_words": lambda name: WORDS.get(name, name),
