@@ -1,8 +1,7 @@
 import math
 
-from example_record import example_record
+from example_record import example_record, measured
 
-from lqgap.experiments.record import Estimate
 from lqgap.report.answer import REMEDY, answer
 
 
@@ -24,7 +23,7 @@ def test_the_answer_names_the_controller_its_gap_and_what_is_possible():
 
 def test_a_real_plant_worse_than_all_that_was_searched_is_the_worst_case():
     record = example_record()
-    worst = Estimate(mean=99.0, stderr=1.0)
+    worst = measured(99.0, 1.0)
     methods = [gaps.model_copy(update={"real_worst": worst}) for gaps in record.gaps.methods]
     record = record.model_copy(update={"gaps": record.gaps.model_copy(update={"methods": methods})})
     assert "On the worst real plant, it costs 99 ± 2 more" in sentence(record)

@@ -19,7 +19,6 @@ Where the true plant is not a member, the nearest one has innovations up to 1 + 
 only what is beyond that counts against it.
 """
 
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
