@@ -22,10 +22,11 @@ from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.policies.policy import AbstractPolicy, move_ahead
 from lqgap.systems import LQG, solve, solve_finite
 from lqgap.systems.innovation import filter_step
+from lqgap.systems.natural import naturalize
 
 MODES = ("mixture", "map", "thompson")
 FILTERS = ("varying", "steady")
-SHAPING_UNIT = 0.1  # of a gain: a change that matters about as much as one of the prior or the temperature
+SHAPING_UNIT = 0.2  # of a gain: a change that matters about as much as one of the prior or the temperature
 
 
 class BankMemory(eqx.Module):
@@ -46,7 +47,8 @@ class ModelBank(AbstractPolicy):
         mode: how the members' inputs become one.
         filters: exact from the first step on ("varying", needs a horizon), or constant ("steady").
 
-    Trainable are the `shaping` of the gains, K^i (I + shaping_i / 10), the prior and the temperature.
+    Filters run in the natural coordinates of each member (`systems.natural`). Trainable are the `shaping` of
+    the gains in them, K^i (I + shaping_i / 5), the prior and the temperature.
     """
 
     A: Float[Array, "member state state"]
@@ -77,6 +79,7 @@ class ModelBank(AbstractPolicy):
             raise InvalidArgumentError("filters is 'varying', which needs a horizon: its gains are planned")
         if horizon is not None:
             horizon = read_count("horizon", horizon, least=0, most=1_000_000)
+        systems = naturalize(systems)  # so that units of the state do not decide what training reaches
         self.A, self.B, self.C = systems.A, systems.B, systems.C
         gains = _steady_gains(systems) if horizon is None else _varying_gains(systems, horizon)
         self.K, self.L, self.S = gains
