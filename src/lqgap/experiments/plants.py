@@ -23,9 +23,9 @@ from lqgap.experiments.store import key_of
 from lqgap.experiments.study import FamilyPlant, MatrixPlant, Study
 from lqgap.simulators import AbstractFamily, Finite, Parameter
 from lqgap.simulators.parameters import require_names
+from lqgap.states import fingerprint
 from lqgap.systems import LQG, stack
 from lqgap.systems.lqg import MATRICES
-from lqgap.training.checkpoint import fingerprint
 
 MAX_MEMBERS = 400  # of the class: banks run a filter for each
 NUM_SAMPLED = 64  # plants of the box in addition to the map, if it has more than two parameters
