@@ -90,7 +90,7 @@ class Workspace:
         most = max(group.num_states for group in groups)
         return join([pad_to(group, most) for group in groups])
 
-    def split(self, values: np.ndarray) -> tuple[list[float], list[float], list[float]]:
+    def split(self, values: np.ndarray) -> tuple[list[Any], list[Any], list[Any]]:
         """Values of all judged plants: those of the class, of the map, and of the real plants."""
         first, last = len(self.members), len(values) - len(self.plants.real.names)
         return values[:first].tolist(), values[first:last].tolist(), values[last:].tolist()
