@@ -30,11 +30,11 @@ class PrecisionError(LqgapError):
 
 
 class NotStabilizableError(LqgapError):
-    """An unstable or marginal mode is not controllable through B, or not excited by the noise."""
+    """An unstable or marginal mode is not controllable through B, or a marginal one not excited by noise."""
 
 
 class NotDetectableError(LqgapError):
-    """An unstable or marginal mode is not observable through C, or not through the cost."""
+    """An unstable or marginal mode is not observable through C, or a marginal one not through the cost."""
 
 
 class NotConvergedError(LqgapError):

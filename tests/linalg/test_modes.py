@@ -25,8 +25,18 @@ def test_reach_depends_neither_on_units_nor_on_coordinates(seed, scale):
 
 
 def test_a_double_mode_needs_two_inputs():
-    assert len(unstabilizable_modes(np.eye(2), [[1.0], [1.0]])) == 2
+    assert unstabilizable_modes(np.eye(2), [[1.0], [1.0]]) == [1.0]  # the difference of the two states
+    np.testing.assert_allclose(unstabilizable_modes(np.eye(3), [[1.0], [1.0], [1.0]]), [1, 1], rtol=1e-12)
     assert unstabilizable_modes(np.eye(2), np.eye(2)) == []
+
+
+def test_a_reachable_mode_of_the_same_eigenvalue_is_not_named(seed):
+    """A position moved by the input and by a constant load: both have the eigenvalue 1, in one Jordan block."""
+    A, B = np.array([[1.0, 0.1, 0.0], [0.0, 0.9, 0.2], [0.0, 0.0, 1.0]]), np.array([[0.0], [1.0], [0.0]])
+    T = scipy.stats.ortho_group.rvs(3, random_state=seed)
+    [load] = unstabilizable_modes(T @ A @ T.T, T @ B)
+    np.testing.assert_allclose(load, 1, rtol=1e-9)
+    assert undetectable_modes(A, [[1.0, 0.0, 0.0]]) == []  # its effect on the position shows the load
 
 
 def test_modes_are_described_for_people():

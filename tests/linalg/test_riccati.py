@@ -11,12 +11,13 @@ from random_systems import directional_difference, random_matrices
 
 from lqgap.errors import (
     InvalidSystemError,
+    LqgapError,
     NotConvergedError,
     NotDetectableError,
     NotStabilizableError,
 )
 from lqgap.linalg import riccati_recursion, riccati_step, solve_riccati, spectral_radius
-from lqgap.linalg.riccati import REFINED
+from lqgap.linalg.riccati import REFINED, RESIDUAL_TOLERANCE
 
 SIZES = (1, 2, 3, 4, 5, 8, 12)  # each is compiled once
 
@@ -145,9 +146,22 @@ ONE, TWO = np.eye(2)[:, :1], np.eye(2)
 HOPELESS = {
     "unreachable unstable mode": (np.diag([0.5, 2.0]), ONE, TWO, NotStabilizableError, "2"),
     "unreachable marginal mode": (np.diag([0.5, 1.0]), ONE, TWO, NotStabilizableError, "marginal"),
-    "unweighted unstable mode": (np.diag([0.5, 2.0]), TWO, np.diag([1, 0]), NotDetectableError, "2"),
     "unweighted marginal mode": (np.eye(2), TWO, np.diag([1, 0]), NotDetectableError, "marginal"),
-    "no cost at all": (2 * np.eye(2), TWO, np.zeros((2, 2)), NotDetectableError, "2"),
+    "unweighted rotation": ([[0.6, 0.8], [-0.8, 0.6]], ONE, np.zeros((2, 2)), NotDetectableError, "marginal"),
+    "unweighted double integrator": (
+        [[1.0, 0.1], [0.0, 1.0]],
+        TWO,
+        np.zeros((2, 2)),
+        NotDetectableError,
+        "marg",
+    ),
+    "one grows, one stays": (
+        np.diag([2.0, 1.0]),
+        TWO,
+        np.zeros((2, 2)),
+        NotDetectableError,
+        r"mode 1 \(marg",
+    ),
     "numbers beyond double precision": (1e200 * np.eye(2), TWO, TWO, NotConvergedError, "scaled"),
 }
 
@@ -161,13 +175,132 @@ def test_where_there_is_no_stabilising_solution_it_raises_outside_jit_and_is_mar
     assert not jax.jit(lambda A: solve_riccati(A, B, Q=Q, R=R))(A).converged
 
 
-def test_the_undetectable_model_on_which_scipy_returns_a_useless_answer_raises():
-    """The unstable mode is hidden by a change of coordinates, up to rounding."""
-    T = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
-    A = T @ np.diag([0.5, 0.8, 1.5]) @ T.T
-    C = np.array([[1.0, 1.0, 0.0]]) @ T.T
-    with pytest.raises(NotDetectableError, match=r"1\.5"):
-        solve_riccati(A, T, Q=C.T @ C, R=np.eye(3))
+def turned(seed, A, B, Q):
+    """The same equation in other coordinates, in which rounding hides what is zero."""
+    T = scipy.stats.ortho_group.rvs(len(A), random_state=seed)
+    Q = T @ Q @ T.T
+    return T @ A @ T.T, T @ B, (Q + Q.T) / 2
+
+
+UNSEEN = {
+    "unweighted unstable mode": (np.diag([0.5, 2.0]), TWO, np.diag([1.0, 0.0]), [2.0]),
+    "no cost at all": (2 * np.eye(2), TWO, np.zeros((2, 2)), [2.0, 2.0]),
+    "one input for two": (np.diag([1.5, 1.2]), [[1.0], [1.0]], np.zeros((2, 2)), [1.5, 1.2]),
+    "unweighted Jordan block": ([[1.3, 1.0], [0.0, 1.3]], [[0.0], [1.0]], np.zeros((2, 2)), [1.3, 1.3]),
+    "near the circle": (np.diag([1.0001, 0.5]), TWO, np.diag([0.0, 1.0]), [1.0001]),
+    "far from the circle": (np.diag([50.0, 0.5]), TWO, np.diag([0.0, 1.0]), [50.0]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(UNSEEN))
+def test_an_unstable_mode_that_the_cost_does_not_see_is_mirrored_at_the_circle(name, seed):
+    """What costs nothing is stabilised by the least input, which moves lambda to 1/lambda (minimum energy)."""
+    A, B, Q, modes = (np.asarray(matrix, dtype=float) for matrix in UNSEEN[name])
+    A, B, Q = turned(seed, A, B, Q)
+    R = np.eye(B.shape[1])
+    solution = solve_riccati(A, B, Q=Q, R=R)
+    assert residual(solution.P, A, B, Q, R) < 1e-12
+    loops = np.linalg.eigvals(A - B @ np.asarray(solution.K))
+    # A double eigenvalue is found to sqrt(eps) only.
+    assert all(np.min(np.abs(loops - 1 / mode)) < 1e-7 for mode in modes)
+    assert jax.jit(lambda A: solve_riccati(A, B, Q=Q, R=R))(A).converged
+
+
+def test_derivatives_hold_where_the_cost_does_not_see_a_mode(seed):
+    rng = np.random.default_rng(seed)
+    A, B, Q = turned(seed, np.diag([1.3, 0.9, 0.5]), rng.normal(size=(3, 2)), np.diag([0.0, 1.0, 1.0]))
+    point = tuple(map(jnp.asarray, (A, B, Q, np.eye(2))))
+    direction = tuple(jnp.asarray(rng.normal(size=matrix.shape)) for matrix in point)
+
+    @jax.jit
+    def cost(A, B, Q, R):
+        solution = solve_riccati(A, B, Q=Q, R=R)
+        return jnp.trace(solution.P) + jnp.sum(solution.K**2) + jnp.trace(solution.M)
+
+    _, forward = jax.jvp(cost, point, direction)
+    np.testing.assert_allclose(forward, directional_difference(cost, point, direction), rtol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["mode", "rotation"])
+def test_unseen_modes_on_the_circle_are_refused_in_all_coordinates(kind):
+    """Rounding makes eps of their cost, with which the equation of old was solved in half of the cases."""
+    stay = np.eye(2) if kind == "mode" else np.array([[0.6, 0.8], [-0.8, 0.6]])
+    for seed in range(20):
+        B = np.random.default_rng(seed).normal(size=(4, 2))
+        A, B, Q = turned(seed, scipy.linalg.block_diag(stay, 0.9, 0.5), B, np.diag([0.0, 0.0, 1.0, 1.0]))
+        with pytest.raises(NotDetectableError, match="on the unit circle"):
+            solve_riccati(A, B, Q=Q, R=np.eye(2))
+
+
+def test_an_unreachable_mode_that_rounding_makes_reachable_is_refused_by_name():
+    """Its equation has a solution of 1e30 up to rounding, which is not one."""
+    for seed in range(20):
+        B = np.random.default_rng(seed).normal(size=(4, 1))
+        A, B, Q = turned(seed, np.diag([0.5, 0.8, 0.9, 1.5]), B * [[1], [1], [1], [0]], np.eye(4))
+        with pytest.raises(NotStabilizableError, match=r"mode 1\.5 of A is"):
+            solve_riccati(A, B, Q=Q, R=[[1.0]])
+
+
+def badly_scaled(rng, *, states, inputs):
+    """Stiff time constants of either sign, weak inputs, unseen modes; then units from 1e-6 to 1e6."""
+    time_constants = 10 ** rng.uniform(-4, 4, states) * np.where(rng.random(states) < 0.3, -1, 1)
+    A = np.diag(np.exp(np.clip(-1 / time_constants, -40, 0.5)))
+    if states > 2 and rng.random() < 0.5:
+        angle = rng.uniform(0.1, 2)
+        turn = [[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]]
+        A[:2, :2] = rng.uniform(0.7, 1.2) * np.asarray(turn)
+    B, root = rng.normal(size=(states, inputs)), rng.normal(size=(states, states))
+    kind = rng.integers(3)
+    if kind == 1:
+        B[rng.integers(states)] *= 10 ** -rng.uniform(2, 7)
+    elif kind == 2:
+        root[:, rng.random(states) < 0.5] = 0
+    T = np.linalg.qr(rng.normal(size=(states, states)))[0] if rng.random() < 0.7 else np.eye(states)
+    units = 10 ** rng.uniform(-6, 6, states)[:, None]
+    A, B, root = units * (T @ A @ T.T) / units.T, units * (T @ B), (root @ T.T) / units.T
+    R = np.diag(10 ** rng.uniform(-6, 6, inputs))
+    return A, B, root.T @ root * 10 ** rng.uniform(-6, 6), R
+
+
+def judge(P, A, B, Q, R):
+    """The relative residual in the form that keeps its digits, and the spectral radius of the closed loop."""
+    K = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
+    loop = A - B @ K
+    error = Q + K.T @ R @ K + loop.T @ P @ loop - P
+    size = np.maximum(np.linalg.norm(P), np.finfo(float).tiny)  # P = 0 where nothing costs or grows
+    return np.linalg.norm(error) / size, np.max(np.abs(np.linalg.eigvals(loop)))
+
+
+@pytest.mark.parametrize(
+    ("count", "shapes"),
+    [
+        pytest.param(30, [(4, 2)], id="thirty"),
+        pytest.param(300, [(2, 1), (3, 2), (4, 1), (4, 2), (6, 2)], id="300", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::scipy.linalg.LinAlgWarning")
+def test_what_scipy_solves_is_not_refused_and_what_is_accepted_is_a_solution(count, shapes):
+    rng = np.random.default_rng(1)
+    num_solved = 0
+    for index in range(count):
+        states, inputs = shapes[index % len(shapes)]
+        A, B, Q, R = badly_scaled(rng, states=states, inputs=inputs)
+        try:
+            error, radius = judge(scipy.linalg.solve_discrete_are(A, B, Q, R), A, B, Q, R)
+        except np.linalg.LinAlgError:
+            error = radius = np.inf
+        if error < RESIDUAL_TOLERANCE and radius < 1 - 1e-9:
+            P = np.asarray(solve_riccati(A, B, Q=Q, R=R).P)
+        else:
+            try:
+                P = np.asarray(solve_riccati(A, B, Q=Q, R=R).P)
+            except LqgapError:
+                continue
+        num_solved += 1
+        error, radius = judge(P, A, B, Q, R)
+        assert error < 2 * RESIDUAL_TOLERANCE
+        assert radius < 1
+    assert num_solved > 0.8 * count
 
 
 CHEAP = {

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from golden import GOLDEN
 from random_systems import directional_difference, random_plant
+from scipy.linalg import solve_discrete_are, solve_discrete_lyapunov
 
 import lqgap
 from lqgap.errors import (
@@ -181,8 +182,8 @@ HOPELESS = {
     "input misses a marginal mode": (dict(A=MARGINAL, B=[[1.0], [0.0]], C=BOTH), NotStabilizableError, r"1 \(marginal\)"),
     "output misses an unstable mode": (dict(A=UNSTABLE, B=COLUMN, C=FIRST), NotDetectableError, r"\(A, C\) is not detectable.* 1\.1 of A"),
     "output misses a marginal mode": (dict(A=MARGINAL, B=COLUMN, C=FIRST), NotDetectableError, r"1 \(marginal\)"),
-    "cost misses an unstable mode": (dict(A=UNSTABLE, B=COLUMN, C=np.eye(2), Q=np.diag([1.0, 0.0])), NotDetectableError, r"cost y'Qy.*a weight in Q"),
-    "noise misses an unstable mode": (dict(A=UNSTABLE, B=COLUMN, C=BOTH, W=np.diag([1.0, 0.0])), NotStabilizableError, r"not excited by the process noise"),
+    "cost misses a marginal mode": (dict(A=MARGINAL, B=COLUMN, C=np.eye(2), Q=np.diag([1.0, 0.0])), NotDetectableError, r"cost y'Qy.*a weight in Q"),
+    "noise misses a marginal mode": (dict(A=MARGINAL, B=COLUMN, C=BOTH, W=np.diag([1.0, 0.0])), NotStabilizableError, r"not excited by the process noise"),
     "entries overflow": (dict(A=1e250 * UNSTABLE, B=COLUMN, C=BOTH), NotConvergedError, "badly scaled units"),
 }  # fmt: skip
 
@@ -194,6 +195,61 @@ def test_a_plant_without_a_stationary_optimum_raises_with_the_cause(name):
     with pytest.raises(error, match=message):
         lqgap.solve(plant)
     assert not jax.jit(lqgap.solve)(plant).converged
+
+
+SERVO = np.array([[1.0, 0.1], [0.0, 0.9]])  # angle, speed
+
+
+def test_a_constant_load_is_named_alone_with_what_to_do():
+    A = np.block([[SERVO, np.array([[0.0], [0.2]])], [np.zeros((1, 2)), np.ones((1, 1))]])
+    plant = lqgap.LQG(A, [[0.0], [1.0], [0.0]], [[1.0, 0.0, 0.0]])
+    with pytest.raises(
+        NotStabilizableError, match=r": mode 1 \(marginal\) of A is.*constant load.*0\.9999 inst"
+    ):
+        lqgap.solve(plant)
+    A[2, 2] = 0.9999
+    lqgap.solve(lqgap.LQG(A, plant.B, plant.C))  # the one remedy
+    change = np.block([[SERVO, np.array([[0.0], [1.0]])], [np.zeros((1, 2)), np.ones((1, 1))]])
+    lqgap.solve(lqgap.LQG(change, [[0.0], [0.0], [1.0]], plant.C))  # the other: voltage and load in one state
+
+
+def test_an_integrator_that_nothing_measures_is_named_alone_with_what_to_do():
+    A = np.block([[SERVO, np.zeros((2, 1))], [np.array([[0.1, 0.0, 1.0]])]])
+    plant = lqgap.LQG(A, [[0.0], [1.0], [0.0]], [[1.0, 0.0, 0.0]])
+    with pytest.raises(NotDetectableError, match=r": mode 1 \(marginal\) of A is.*integrator.*a row of C"):
+        lqgap.solve(plant)
+    lqgap.solve(lqgap.LQG(A, plant.B, [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))  # the remedy
+
+
+@pytest.mark.parametrize("missed", ["noise", "cost"])
+def test_unstable_modes_that_noise_or_cost_miss_have_an_optimum(missed):
+    """The average cost is that of the covariance of state and estimate in the closed loop."""
+    A = np.diag([1.2, 0.9])
+    if missed == "noise":
+        plant = lqgap.LQG(A, COLUMN, BOTH, W=np.diag([0.0, 1.0]))
+    else:
+        plant = lqgap.LQG(A, COLUMN, np.array([[0.0, 1.0], [1.0, 1.0]]), Q=np.diag([1.0, 0.0]))
+    A, B, C, Q, R, W, V, _ = map(np.asarray, plant.matrices().values())
+    optimum = lqgap.solve(plant)
+    assert optimum.spectral_radius < 1 - 1e-3
+    P, Sigma = solve_discrete_are(A, B, C.T @ Q @ C, R), solve_discrete_are(A.T, C.T, W, V)
+    K = np.linalg.solve(R + B.T @ P @ B, B.T @ P @ A)
+    L = np.linalg.solve(C @ Sigma @ C.T + V, C @ Sigma).T
+    # The state (x, xhat_{t|t-1}) and u = -K (xhat + L (y - C xhat)).
+    feedback = np.hstack([-K @ L @ C, -K @ (np.eye(2) - L @ C)])
+    update = np.hstack([L @ C, np.eye(2) - L @ C])
+    loop = np.vstack([np.hstack([A, np.zeros((2, 2))]) + B @ feedback, A @ update + B @ feedback])
+    noise = np.vstack([-B @ K @ L, A @ L - B @ K @ L])
+    driving = noise @ V @ noise.T
+    driving[:2, :2] += W
+    X = solve_discrete_lyapunov(loop, driving)
+    seen = np.hstack([C, np.zeros_like(C)])
+    J = np.trace(Q @ (seen @ X @ seen.T + V)) + np.trace(
+        R @ (feedback @ X @ feedback.T + K @ L @ V @ L.T @ K.T)
+    )
+    np.testing.assert_allclose(optimum.J, J, rtol=1e-9)
+    if missed == "noise":
+        np.testing.assert_allclose(optimum.J, 27.0832, atol=5e-5)
 
 
 def test_stable_modes_out_of_reach_and_out_of_sight_do_no_harm():

@@ -1,8 +1,12 @@
-"""Unstabilisable and undetectable modes, by the test of Popov, Belevitch and Hautus.
+"""Unstabilisable and undetectable modes: the eigenvalues of what no input reaches.
 
-A mode lambda of A is not controllable through B if [A - lambda I, B] loses rank. Only modes with
-|lambda| >= 1 matter here. The test is made in balanced coordinates, since a rank in floating point depends on
-units. These functions explain failures to people; they run on concrete numbers, outside `jit`.
+Reachable directions are the span of B, AB, A^2 B, ..., built up by orthonormal blocks (the staircase). With
+N an orthonormal basis of what is left, the modes that no input moves are the eigenvalues of N'AN: not those
+that only share an eigenvalue with them. Only modes with |lambda| >= 1 matter here.
+
+A rank in floating point depends on units. A mode counts as out of reach if it is so both in the units given
+and in balanced ones, so that neither bad units nor a bad balance (which may scale by 1e13) invents one.
+These functions explain failures to people; they run on concrete numbers, outside `jit`.
 """
 
 import numpy as np
@@ -11,26 +15,27 @@ import scipy.linalg
 from lqgap.arguments import MatrixLike
 
 STABILITY_MARGIN = 1e-9  # a mode this close to the unit circle counts as marginal
-RANK_TOLERANCE = 1e-14  # smallest singular value, relative to the largest; rounding leaves 1e-16
+RANK_TOLERANCE = 1e-13  # of a direction, relative to A, for each state; rounding leaves up to 1e-14
 
 
 def unstabilizable_modes(A: MatrixLike, B: MatrixLike) -> list[complex]:
     """The eigenvalues of A on or outside the unit circle that no column of B can move."""
-    A, B = np.asarray(A), np.asarray(B)
-    eigenvalues = np.linalg.eigvals(A)
-    unstable = eigenvalues[np.abs(eigenvalues) >= 1 - STABILITY_MARGIN]
-    if len(unstable) == 0:
+    A, B = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
+    if not np.all(np.isfinite(A)) or np.max(np.abs(np.linalg.eigvals(A))) < 1 - STABILITY_MARGIN:
         return []
-    A, scaling = scipy.linalg.matrix_balance(A, permute=False)
-    B = np.linalg.solve(scaling, B)
-    size = np.linalg.norm(B, 2)
-    reach = B * (np.linalg.norm(A, 2) / size) if size > 0 else B
-    return [mode for mode in map(complex, unstable) if not _is_full_rank(A, reach, mode)]
+    balanced, scaling = scipy.linalg.matrix_balance(A, permute=False)
+    found = [_out_of_reach(A, B), _out_of_reach(balanced, np.linalg.solve(scaling, B))]
+    return min(found, key=len)
 
 
 def undetectable_modes(A: MatrixLike, C: MatrixLike) -> list[complex]:
     """The eigenvalues of A on or outside the unit circle that are not observable through C."""
     return unstabilizable_modes(np.asarray(A).T, np.asarray(C).T)
+
+
+def near_circle(modes: list[complex], distance: float) -> list[complex]:
+    """Those that neither grow nor decay, up to a distance of the unit circle."""
+    return [mode for mode in modes if abs(abs(mode) - 1) <= distance]
 
 
 def describe_modes(modes: list[complex]) -> str:
@@ -39,9 +44,18 @@ def describe_modes(modes: list[complex]) -> str:
     return f"{noun} {', '.join(map(_describe, modes))} of A {verb}"
 
 
-def _is_full_rank(A: np.ndarray, B: np.ndarray, mode: complex) -> bool:
-    singular = np.linalg.svd(np.hstack([A - mode * np.eye(len(A)), B]), compute_uv=False)
-    return bool(singular[len(A) - 1] > RANK_TOLERANCE * len(A) * singular[0])
+def _out_of_reach(A: np.ndarray, B: np.ndarray) -> list[complex]:
+    size = np.linalg.norm(A, 2)
+    reached, block = np.zeros((len(A), 0)), B * (size / max(np.linalg.norm(B, 2), np.finfo(float).tiny))
+    while block.shape[1]:
+        for _ in range(2):  # once more, since rounding of the first time is as large as what is left
+            block = block - reached @ (reached.T @ block)
+        directions, sizes, _ = np.linalg.svd(block, full_matrices=False)
+        new = directions[:, sizes > RANK_TOLERANCE * len(A) * size]
+        reached, block = np.hstack([reached, new]), A @ new
+    rest = scipy.linalg.null_space(reached.T) if reached.shape[1] else np.eye(len(A))
+    modes = np.linalg.eigvals(rest.T @ A @ rest)
+    return [complex(mode) for mode in modes if abs(mode) >= 1 - STABILITY_MARGIN]
 
 
 def _describe(mode: complex) -> str:

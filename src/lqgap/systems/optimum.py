@@ -23,10 +23,18 @@ from lqgap.errors import (
     NotStabilizableError,
 )
 from lqgap.linalg.lyapunov import lyapunov_sum
-from lqgap.linalg.modes import describe_modes, undetectable_modes, unstabilizable_modes
+from lqgap.linalg.modes import describe_modes, near_circle, undetectable_modes, unstabilizable_modes
 from lqgap.linalg.psd import solve_psd, symmetrize
-from lqgap.linalg.riccati import solve_riccati
+from lqgap.linalg.riccati import CIRCLE, solve_riccati, unseen_modes
 from lqgap.systems.lqg import LQG, require_single
+
+UNREACHABLE = (
+    "if it is a constant load or offset, let it decay slowly (0.9999 instead of 1), or add it to the state "
+    "of the actuator and let the input be the actuator's change"
+)
+UNOBSERVED = (
+    "if it is an integrator that nothing measures, add a row of C that does, or leave it out of the state"
+)
 
 
 class Optimum(eqx.Module):
@@ -64,8 +72,11 @@ def require_converged(optimum: Optimum, plant: LQG) -> None:
     for index in np.ndindex(optimum.J.shape):
         member, solution = jax.tree.map(lambda leaf, i=index: leaf[i], (plant, optimum))
         where = f" (plant {index[0] if len(index) == 1 else index} of the batch)" if index else ""
-        _require_modes(_revalidate(member, where), where)
-        if not (solution.converged and np.isfinite(solution.J)):
+        is_solved = bool(solution.converged & np.isfinite(solution.J))
+        _require_modes(
+            _revalidate(member, where), where, is_solved=is_solved, radius=solution.spectral_radius
+        )
+        if not is_solved:
             raise NotConvergedError(
                 f"the Riccati equations were not solved{where}: relative residual "
                 f"{float(solution.residual):.3g}, closed-loop spectral radius "
@@ -149,24 +160,27 @@ def _revalidate(plant: LQG, where: str) -> LQG:
         raise InvalidSystemError(f"{error}{where}") from None
 
 
-def _require_modes(plant: LQG, where: str) -> None:
+def _require_modes(plant: LQG, where: str, *, is_solved: bool, radius: Array) -> None:
+    """Raise if modes of the plant forbid an optimum: those that nothing can move, sees, weighs or excites."""
     A = plant.A
-    if modes := unstabilizable_modes(A, plant.B):
+    if not is_solved and (modes := unstabilizable_modes(A, plant.B)):
         raise NotStabilizableError(
-            f"(A, B) is not stabilisable{where}: {describe_modes(modes)} not controllable through B"
+            f"(A, B) is not stabilisable{where}: {describe_modes(modes)} not controllable through B; "
+            f"{UNREACHABLE if near_circle(modes, CIRCLE) else 'the plant needs another input'}"
         )
-    if modes := undetectable_modes(A, plant.C):
+    if not is_solved and (modes := undetectable_modes(A, plant.C)):
         raise NotDetectableError(
-            f"(A, C) is not detectable{where}: {describe_modes(modes)} not observable through C, so no "
-            f"output feedback can stabilise the plant"
+            f"(A, C) is not detectable{where}: {describe_modes(modes)} not observable through C; "
+            f"{UNOBSERVED if near_circle(modes, CIRCLE) else 'the plant needs another sensor'}"
         )
-    if modes := undetectable_modes(A, plant.Q @ plant.C):
+    if modes := unseen_modes(A, plant.Q @ plant.C, is_solved=is_solved, radius=radius):
         raise NotDetectableError(
-            f"(A, QC) is not detectable{where}: {describe_modes(modes)} not observable through the cost "
-            f"y'Qy, so the optimal input would not stabilise the plant; give these modes a weight in Q"
+            f"(A, QC) has no optimum{where}: {describe_modes(modes)} on the unit circle and not observable "
+            f"through the cost y'Qy, so that stabilising it ever later is cheaper; it needs a weight in Q"
         )
-    if modes := unstabilizable_modes(A, plant.W):
+    if modes := unseen_modes(A.T, plant.W, is_solved=is_solved, radius=radius):
         raise NotStabilizableError(
-            f"(A, W) is not stabilisable{where}: {describe_modes(modes)} not excited by the process noise, "
-            f"so the steady filter would stop correcting its estimate; give W a small value there"
+            f"(A, W) has no steady filter{where}: {describe_modes(modes)} on the unit circle and not excited "
+            f"by the process noise, so that the filter corrects its estimate ever less; give W a small value "
+            f"there, or take a finite horizon (lqgap.solve_finite)"
         )
