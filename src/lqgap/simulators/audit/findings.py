@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from lqgap.errors import InvalidArgumentError
 from lqgap.files import finite_or_text
@@ -14,7 +16,7 @@ from lqgap.linalg import sqrt_psd
 from lqgap.simulators.audit.contraction import Contraction
 from lqgap.simulators.audit.measures import Measures
 from lqgap.simulators.finite import Finite
-from lqgap.systems import change_coordinates
+from lqgap.systems import LQG, change_coordinates
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -75,8 +77,7 @@ class Audit(eqx.Module):
                 f"no common norm contracts all closed loops ({best}): prune members or take a smaller range"
             )
         members = self.members.subset(keep)
-        T = sqrt_psd(jax.numpy.asarray(self.contraction.weight))
-        systems = jax.vmap(lambda plant: change_coordinates(plant, T))(members.systems)
+        systems = _weighted(members.systems, jnp.asarray(self.contraction.weight))
         return Finite(
             systems, members.parameters, names=members.names, units=members.units, radius=members.radius
         )
@@ -126,3 +127,10 @@ class Audit(eqx.Module):
 
 def _mark(holds: bool) -> str:
     return "[green]yes[/]" if holds else "[red]no[/]"
+
+
+@jax.jit
+def _weighted(systems: LQG, weight: Array) -> LQG:
+    """The members in coordinates x -> T x with T'T = weight."""
+    T = sqrt_psd(weight)
+    return jax.vmap(lambda plant: change_coordinates(plant, T))(systems)
