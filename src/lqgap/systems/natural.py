@@ -11,7 +11,8 @@ alone; made orthonormal in this metric, one after the other (block Arnoldi), the
     x -> T x ,      T X T' = I ,      C T^-1 = [ lower triangular, 0 ] .
 
 A plant that is given in other coordinates, or with inputs and outputs in other units, has the same natural
-state. What no output shows, and what is always zero, comes last, in any coordinates.
+state. What no output shows, and what is always zero, comes last, in any coordinates. Where all plants of a
+class must share their coordinates, X is the mean of theirs and C, A those of the first.
 """
 
 import jax
@@ -19,7 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from lqgap.arguments import is_concrete
-from lqgap.batches import map_in_chunks
+from lqgap.batches import map_in_chunks, take
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.linalg.psd import symmetrize
 from lqgap.linalg.riccati import solve_riccati
@@ -44,6 +45,17 @@ def in_natural_coordinates(plant: LQG) -> LQG:
     # In bad coordinates rounding would spoil X: it is found in better ones, which need no equation solved.
     plant = change_coordinates(plant, orthonormal_functionals(plant, _short_covariance(plant)))
     return change_coordinates(plant, orthonormal_functionals(plant, typical_covariance(plant)))
+
+
+@jax.jit
+def common_coordinates(systems: LQG) -> Float[Array, "state state"]:
+    """T of a class, the same for all of its plants."""
+    total = jnp.eye(systems.num_states)
+    for covariance in (_short_covariance, typical_covariance):
+        X = jnp.mean(jax.vmap(covariance)(systems), axis=0)
+        T = orthonormal_functionals(take(systems, 0), X)
+        systems, total = jax.vmap(change_coordinates, in_axes=(0, None))(systems, T), T @ total
+    return total
 
 
 def typical_covariance(plant: LQG) -> Float[Array, "state state"]:

@@ -5,10 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from lqgap.errors import InvalidArgumentError
 from lqgap.files import finite_or_text
@@ -16,7 +14,6 @@ from lqgap.linalg import sqrt_psd
 from lqgap.simulators.audit.contraction import Contraction
 from lqgap.simulators.audit.measures import Measures
 from lqgap.simulators.finite import Finite
-from lqgap.systems import LQG, change_coordinates
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -76,11 +73,7 @@ class Audit(eqx.Module):
             raise InvalidArgumentError(
                 f"no common norm contracts all closed loops ({best}): prune members or take a smaller range"
             )
-        members = self.members.subset(keep)
-        systems = _weighted(members.systems, jnp.asarray(self.contraction.weight))
-        return Finite(
-            systems, members.parameters, names=members.names, units=members.units, radius=members.radius
-        )
+        return self.members.subset(keep).in_coordinates(sqrt_psd(jnp.asarray(self.contraction.weight)))
 
     def to_json(self) -> str:
         """The checks and constants, with the parameters of the limiting members."""
@@ -127,10 +120,3 @@ class Audit(eqx.Module):
 
 def _mark(holds: bool) -> str:
     return "[green]yes[/]" if holds else "[red]no[/]"
-
-
-@jax.jit
-def _weighted(systems: LQG, weight: Array) -> LQG:
-    """The members in coordinates x -> T x with T'T = weight."""
-    T = sqrt_psd(weight)
-    return jax.vmap(lambda plant: change_coordinates(plant, T))(systems)
