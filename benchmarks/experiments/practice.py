@@ -1,4 +1,4 @@
-"""Three families as practitioners meet them, in SI units; a study names them: `python = "practice:dc_servo"`."""
+"""Three families as practitioners meet them, in SI units; for studies: `python = "practice:dc_servo"`."""
 
 import jax.numpy as jnp
 
