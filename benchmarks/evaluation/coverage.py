@@ -104,7 +104,7 @@ def members_of(name: str) -> Finite:
     """The corners of a family, or as many members drawn."""
     family = getattr(lg.plants, name)()
     grid = family.grid(2)
-    return grid if len(grid) <= 6 else family.sample(jax.random.key(3), 6)
+    return grid if len(grid) <= 6 else family.sample(6, key=jax.random.key(3))
 
 
 def draw(policy: AbstractPolicy, members: Finite) -> tuple[GapEstimate, np.ndarray]:

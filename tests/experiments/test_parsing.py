@@ -25,7 +25,7 @@ def line_with(text, part):
         ("[plant]", "[plan]", "plan", "did you mean plant"),
         ("gain = [1.0, 5.0]", "gain = [5.0, 1.0]", "plant.gain", r"an interval is \[low, high\]"),
         ("gain = [1.0, 5.0]", 'gain = "strong"', "plant.gain", "expected a number, an interval"),
-        ("points = 4", "points = {a = 0}", "grid.points.a", "greater than or equal to 1"),
+        ('points = "auto"', "points = {a = 0}", "grid.points.a", "greater than or equal to 1"),
         ("robust = {policy", "robust = {plicy", "methods.robust.plicy", "did you mean policy"),
         ("probe = 50", "probe = inf", "methods.identify.probe", "it is inf"),
         ("outside = []", "outside = [{A = [[1]], B = [[1]]}]", "real.outside.0.C", "this key is missing"),

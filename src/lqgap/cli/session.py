@@ -40,12 +40,11 @@ def open_workspace(path: Path | None, *, seed: int | None, trust: bool) -> Any:
     prepare_jax()
     study, source = open_study(path, seed=seed)
 
-    from lqgap.experiments.members import audit
+    from lqgap.experiments.pipeline import run_audit
     from lqgap.experiments.plants import Plants
-    from lqgap.experiments.units import Workspace
+    from lqgap.experiments.work import Work
 
-    plants = Plants(study, source, trust=trust)
-    return Workspace(plants, audit(plants).kept, Path())
+    return run_audit(Work(Plants(study, source, trust=trust)), Path())[0]
 
 
 def print_rows(rows: list[dict[str, Any]], title: str, *, as_json: bool) -> None:

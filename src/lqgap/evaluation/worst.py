@@ -160,7 +160,7 @@ class Search:
 
     def _spread(self, theta: Rows, gaps: np.ndarray) -> list[int]:
         """The numbers of the worst rows that lie apart from each other."""
-        low, width = self._extent()
+        low, width = self.extent()
         unit = (theta - low) / width
         chosen: list[int] = []
         for row in np.argsort(-gaps):
@@ -173,7 +173,7 @@ class Search:
     def _climb(self, theta: Rows, gaps: np.ndarray) -> Rows:
         """The rows after all climbs."""
         random = np.random.default_rng(_seed(self.key_noise))
-        low, width = self._extent()
+        low, width = self.extent()
         stride = np.full(len(theta), STRIDE)
         rows = np.arange(len(theta))
         for _ in range(self.num_climbs):
@@ -225,7 +225,8 @@ class Search:
         is_usable = np.isfinite(sizes) & (sizes > 0)
         return np.where(is_usable, slopes, 0) / np.where(is_usable, sizes, 1)
 
-    def _extent(self) -> tuple[np.ndarray, np.ndarray]:
+    def extent(self) -> tuple[np.ndarray, np.ndarray]:
+        """The low ends of the ranges, and their widths."""
         parameters = self.family.parameters
         low, high = (np.array([getattr(p, end) for p in parameters]) for end in ("low", "high"))
         return low, np.where(high > low, high - low, 1.0)

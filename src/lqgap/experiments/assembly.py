@@ -23,6 +23,8 @@ from lqgap.experiments.results import Growth, Judged, JudgedPlants, LowerBound, 
 from lqgap.experiments.study import Study
 from lqgap.experiments.units import DELTA
 
+FEW = 3.0  # times the worst gap over the class: beyond it, the class does not stand for the ranges
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -85,6 +87,7 @@ def assemble(
             *warnings,
             *(f"{each.label} is left out: {each.reason}" for each in left_out),
             *_disagreement(gaps, found),
+            *_too_few_members(study, gaps, found),
         ],
         methods=[_method(name, each) for name, each in methods.items()],
         left_out=left_out,
@@ -129,6 +132,21 @@ def _disagreement(gaps: Sequence[MethodGaps], found: Recommendation) -> list[str
     return [
         f"on the real plants {ABOUT[best].label} has the smaller worst gap ({real[best].mean:.3g} against "
         f"{real[found.method].mean:.3g} of {ABOUT[found.method].label}), and there are no ranges to search"
+    ]
+
+
+def _too_few_members(study: Study, gaps: Sequence[MethodGaps], found: Recommendation) -> list[str]:
+    """Whether the members are too far from each other to stand for the ranges."""
+    part = next((part for part in gaps if part.method == found.method), None)
+    if part is None or part.box_worst is None or part.grid_worst is None:
+        return []
+    ratio = part.box_worst.mean / part.grid_worst.mean if part.grid_worst.mean > 0 else math.inf
+    if ratio <= FEW:
+        return []
+    remedy = "give [grid] more points" if study.grid.points == "auto" else '[grid] points = "auto" adds them'
+    return [
+        f"more members are needed: the worst gap of {ABOUT[part.method].label} in the ranges is {ratio:.2g} "
+        f"times that over the class ({remedy})"
     ]
 
 

@@ -1,23 +1,66 @@
-"""The class that policies are made from, audited."""
+"""The class that policies are made from: grown where it is needed, and audited.
+
+It grows as in a double oracle. What is made of a class is, to begin with, the bank of its members; a search
+finds where in the ranges that bank loses most; and what it finds joins the class while it is far worse than
+all members.
+"""
+
+from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float
 
 from lqgap.errors import NotConvergedError
-from lqgap.experiments.plants import Plants
+from lqgap.evaluation.gap import have_optimum
+from lqgap.evaluation.worst import Search
+from lqgap.experiments.plants import Plants, key_for
 from lqgap.experiments.record import Audit, Condition
-from lqgap.experiments.results import AuditedClass
-from lqgap.simulators import check_assumptions
+from lqgap.experiments.results import AuditedClass, GrownClass
+from lqgap.policies import ModelBank
+from lqgap.simulators import AbstractFamily, check_assumptions
+
+FAR = 1.5  # times the worst gap over the class: beyond it, a member is missing
+NUM_ROUNDS = 4
+NUM_JOINING = 8  # members in a round
+APART = 0.1  # how far from all others a member is that joins, in units of the ranges
+NUM_ROLLOUTS = 64
+
+Rows = Float[np.ndarray, "_ parameter"]
 
 
-def audit(plants: Plants) -> AuditedClass:
-    """Which assumptions hold, and which members are left: those that have an optimum."""
+def grow(plants: Plants) -> GrownClass:
+    """The members that the class of a study is in need of, if the study leaves that open."""
+    grid, family = plants.study.grid, plants.family
+    if grid.points != "auto" or grid.sample is not None or not isinstance(family, AbstractFamily):
+        return GrownClass()
+    looks = [_look(plants, family, np.asarray(plants.members.parameters))]
+    while len(looks[-1].joining) and len(looks) <= NUM_ROUNDS:
+        looks.append(_look(plants, family, np.concatenate([looks[-1].rows, looks[-1].joining])))
+    first, best = looks[0], min(reversed(looks), key=lambda look: look.worst)
+    if best is first:
+        return GrownClass()
+    size = len(first.rows)
+    action = (
+        f"the class grew from {size} to {len(best.rows)} members: the worst gap of their bank in the ranges "
+        f"was {first.worst:.3g}, {first.ratio:.3g} times that over the class; now it is {best.worst:.3g}, "
+        f"{best.ratio:.3g} times"
+    )
+    return GrownClass(added=best.rows[size:].tolist(), action=action)
+
+
+def audit(plants: Plants, *, grown: str | None = None) -> AuditedClass:
+    """Which assumptions hold, and which members are left: those that have an optimum.
+
+    Args:
+        grown: how the class grew, for the account of what was done.
+    """
     members = plants.members
     found = check_assumptions(members)
     has_optimum = np.asarray(found.measures.has_optimum)
     kept = np.flatnonzero(has_optimum).tolist()
     if not kept:
         raise NotConvergedError(f"no member of the class has an optimum: {found.checks[0].remedy}")
-    actions = []
+    actions = [grown] if grown else []
     if removed := len(members) - len(kept):
         first = members.describe(int(np.argmin(has_optimum)))
         actions.append(f"removed {removed} of {len(members)} members without an optimum, such as {first}")
@@ -52,3 +95,50 @@ def audit(plants: Plants) -> AuditedClass:
         constants=constants,
     )
     return AuditedClass(kept=kept, audit=report)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """How the bank of some members does over the class and in the ranges, and what should join."""
+
+    rows: Rows
+    worst_member: float
+    worst: float
+    joining: Rows
+
+    @property
+    def ratio(self) -> float:
+        """How much worse the ranges are than the class."""
+        return self.worst / self.worst_member if self.worst_member > 0 else np.inf
+
+
+def _look(plants: Plants, family: AbstractFamily, rows: np.ndarray) -> _Look:
+    study = plants.study
+    rows = rows[have_optimum(family.members(rows).systems, horizon=study.horizon, ends=study.ends)]
+    search = Search(
+        ModelBank(family.members(rows).systems, horizon=study.horizon if study.ends else None),
+        family,
+        key_for(study.seed, "class"),
+        study.horizon,
+        NUM_ROLLOUTS,
+        ends=study.ends,
+        by_derivative=False,
+    )
+    starts = np.concatenate([rows, np.asarray(plants.tried.parameters)]) if plants.tried else rows
+    gaps = search.gaps(starts)
+    found = search.climb_from(starts, gaps)
+    reached = search.gaps(found)
+    worst_first = np.argsort(-reached)
+    worst_member = float(np.max(gaps[: len(rows)]))
+    far = worst_first[reached[worst_first] > FAR * worst_member]
+    return _Look(rows, worst_member, float(np.max(reached)), _apart(found[far], rows, search.extent()[1]))
+
+
+def _apart(new: np.ndarray, known: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """The first of the new rows that are away from all known ones and from each other."""
+    chosen: list[np.ndarray] = []
+    for row in new:
+        others = np.concatenate([known, np.reshape(chosen, (-1, len(row)))])
+        if len(chosen) < NUM_JOINING and np.all(np.linalg.norm((others - row) / width, axis=1) > APART):
+            chosen.append(row)
+    return np.reshape(chosen, (-1, known.shape[1]))

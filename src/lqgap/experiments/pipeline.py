@@ -1,7 +1,7 @@
 """The sequence of the units of work of a study.
 
-audit -> optimum -> policies (trained, with checkpoints) -> gaps on common noise -> runs
--> gap against horizon -> lower bound and bounds
+class (grown where it is needed) -> audit -> optimum -> policies (trained, with checkpoints)
+-> gaps on common noise, with a search of the ranges -> runs -> gap against horizon -> lower bound and bounds
 """
 
 import functools
@@ -13,10 +13,11 @@ from typing import Any
 from lqgap.errors import NotConvergedError
 from lqgap.experiments import adaptation, judging, units
 from lqgap.experiments.assembly import Measured, Results
-from lqgap.experiments.members import audit
+from lqgap.experiments.members import audit, grow
 from lqgap.experiments.provenance import checksum
 from lqgap.experiments.results import (
     AuditedClass,
+    GrownClass,
     Growth,
     Judged,
     JudgedPlants,
@@ -52,7 +53,10 @@ class Contender:
 
 def run_audit(work: Work, folder: Path) -> tuple[units.Workspace, AuditedClass]:
     """The study with the class that its audit leaves, and the audit."""
-    found = work.do(AuditedClass, "audit", {}, lambda _: audit(work.plants))
+    task = work.study.model_dump(include={"horizon", "ends"})
+    grown = work.do(GrownClass, "class", task, lambda _: grow(work.plants))
+    work.plants = work.plants.with_members(grown.added)
+    found = work.do(AuditedClass, "audit", task, lambda _: audit(work.plants, grown=grown.action))
     return units.Workspace(work.plants, found.kept, folder), found
 
 

@@ -4,8 +4,10 @@ Real plants are drawn by the seed of the study, given by their parameters, or gi
 several sizes are padded with states that are neither reachable nor observable, which change no law.
 """
 
+import copy
 import functools
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +30,7 @@ from lqgap.states import fingerprint
 from lqgap.systems import LQG, stack
 from lqgap.systems.lqg import MATRICES
 
+NUM_COARSE = 16  # members of a class that grows, at first
 MAX_MEMBERS = 400  # of the class: banks run a filter for each
 
 
@@ -66,6 +69,14 @@ class Plants:
 
     def __init__(self, study: Study, source: Source, *, trust: bool):
         self.study, self.source, self.trust = study, source, trust
+        self.added: list[list[float]] = []  # parameters of members beyond those that the study asks for
+
+    def with_members(self, added: Sequence[Sequence[float]]) -> "Plants":
+        """The same plants with further members of these parameters."""
+        grown = copy.copy(self)
+        grown.added = [*self.added, *map(list, added)]
+        grown.__dict__.pop("members", None)
+        return grown
 
     @functools.cached_property
     def family(self) -> Family:
@@ -74,8 +85,11 @@ class Plants:
 
     @functools.cached_property
     def members(self) -> Finite:
-        """The class as the study asks for it, before the audit."""
-        return make_members(self.study, self.family, self.source)
+        """The class before the audit."""
+        members = make_members(self.study, self.family, self.source)
+        if not self.added or not isinstance(self.family, AbstractFamily):
+            return members
+        return self.family.members(np.concatenate([np.asarray(members.parameters), self.added]))
 
     @functools.cached_property
     def real(self) -> RealPlants:
@@ -113,8 +127,10 @@ def make_members(study: Study, family: Family, source: Source) -> Finite:
     try:
         if study.grid.sample is not None:
             members = family.sample(study.grid.sample, key=key_for(study.seed, "members"))
+        elif study.grid.points == "auto" and isinstance(family, AbstractFamily):
+            members = _coarse_class(study, family)
         else:
-            members = family.grid(study.grid.points)
+            members = family.grid(4 if study.grid.points == "auto" else study.grid.points)
     except LqgapError as error:
         raise source.error(("grid",), str(error)) from None
     if len(members) > MAX_MEMBERS:
@@ -193,6 +209,15 @@ def pad_to(plant: LQG, states: int) -> LQG:
             widen(plant.S0, both, both),
         ),
     )
+
+
+def _coarse_class(study: Study, family: AbstractFamily) -> Finite:
+    """The finest of a few grids that has few members; corners and random ones if none has."""
+    for points in (4, 3, 2):
+        sizes = [len(parameter.points(points)) for parameter in family.parameters]
+        if math.prod(sizes) <= NUM_COARSE:
+            return family.grid(points)
+    return family.members(spread_starts(family, key_for(study.seed, "members"))[:NUM_COARSE])
 
 
 def _rows_to_try(study: Study, family: AbstractFamily, box: BoxMap | None) -> np.ndarray:

@@ -26,6 +26,13 @@ class AuditedClass(Part):
     audit: Audit
 
 
+class GrownClass(Part):
+    """Parameters of the members that the class was in need of, and what was found."""
+
+    added: list[list[Number]] = Field(default_factory=list)
+    action: str | None = None
+
+
 class JudgedPlants(Part):
     """The plants that methods are evaluated on, with their optimal costs."""
 

@@ -117,7 +117,11 @@ class Cost(Table):
 class Grid(Table):
     """The simulators that policies are made from."""
 
-    points: Annotated[int, Field(ge=1, le=1000)] | dict[str, Annotated[int, Field(ge=1, le=1000)]] = 4
+    points: (
+        Literal["auto"]
+        | Annotated[int, Field(ge=1, le=1000)]
+        | dict[str, Annotated[int, Field(ge=1, le=1000)]]
+    ) = "auto"
     sample: int | None = Field(default=None, ge=1, le=1000)
 
 

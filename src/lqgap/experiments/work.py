@@ -41,7 +41,7 @@ class Work:
     def unit(self, name: str, configuration: Mapping[str, Any]) -> Unit:
         """A unit that depends on the class, the seed, and this."""
         of_class = self.study.model_dump(include={"plant", "cost", "grid"})
-        content = {"plants": self.plants.fingerprint}
+        content = {"plants": self.plants.fingerprint, "added": self.plants.added}
         return Unit(name, {**of_class, **content, **configuration}, seed=self.study.seed)
 
     def do(
