@@ -10,6 +10,7 @@ from programs import replay
 from random_systems import random_plant, random_record
 
 import lqgap as lg
+from lqgap.batches import take
 from lqgap.policies import FiniteHorizonLQG, ModelBank, ProbingBank, StationaryLQG
 from lqgap.systems.natural import naturalize
 
@@ -62,7 +63,8 @@ def test_a_bank_goes_on_as_the_exact_controllers_of_its_members(seed):
         np.testing.assert_allclose(memory.log_likelihood, expected, rtol=1e-9)
     endless = ModelBank(lg.stack(plants))
     assert endless.horizon is None
-    optima = [lg.solve(plant) for plant in plants]
+    natural = naturalize(lg.stack(plants))
+    optima = [lg.solve(take(natural, index)) for index in range(2)]
     np.testing.assert_allclose(endless.K[0], [o.K for o in optima], rtol=1e-9)
     np.testing.assert_allclose(endless.L[-1], [o.L for o in optima], rtol=1e-9, atol=1e-12)
 

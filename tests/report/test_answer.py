@@ -3,6 +3,7 @@ import math
 from example_record import example_record, measured
 
 from lqgap.report.answer import REMEDY, answer
+from lqgap.report.numbers import show_estimate
 
 
 def sentence(record):
@@ -65,9 +66,11 @@ def test_without_a_method_that_holds_every_reason_and_a_remedy_are_given():
 
 
 def test_equals_and_a_better_method_without_a_file_are_named():
-    text = sentence(example_record(recommended="bank", equals=["robust", "randomized"], better="vtr"))
+    record = example_record(recommended="bank", equals=["robust", "randomized"], better="vtr")
+    [vtr] = [gaps for gaps in record.gaps.methods if gaps.method == "vtr"]
+    text = sentence(record)
     assert "Robust training and Randomised training are equal to it within what was measured" in text
-    assert text.endswith("LQG-VTR did better (49.5 ± 0.7), but has no policy file.")
+    assert text.endswith(f"LQG-VTR did better ({show_estimate(vtr.box_worst)}), but has no policy file.")
 
 
 def test_the_bracket_says_what_it_is_over_beside_the_gap_of_the_method_there():
