@@ -12,7 +12,7 @@ over, and does not change the gains after it.
 
 A sample that is absurd to every member, whose smallest e'S^-1 e has a probability below 1e-50, is a fault of
 the sensor and counts as lost. But it may also be a jump of the state, a first state far off, or a plant that
-no member is like. So twenty samples that are not absurd buy the right to lose one, three at most are saved
+no member is like. So fifty samples that are not absurd buy the right to lose one, three at most are saved
 up, and an absurd sample that is taken in for want of it ends what was saved.
 """
 
@@ -35,7 +35,7 @@ from lqgap.systems.settling import settle_filters
 
 MODES = ("mixture", "map", "thompson")
 ABSURD = 1e-50  # probability below which a sample is absurd
-CALM, MAX_LOST = 20, 3
+CALM, MAX_LOST = 50, 3
 SHAPING_UNIT = 0.2  # of a gain: a change that matters about as much as one of the prior or the temperature
 
 
