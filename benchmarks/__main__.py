@@ -7,13 +7,13 @@ import jax
 
 import lqgap
 from benchmarks.adaptive import vtr
-from benchmarks.evaluation import rollouts
+from benchmarks.evaluation import coverage, rollouts
 from benchmarks.linalg import riccati
 from benchmarks.simulators import audit
 from benchmarks.theory import certificates
 from benchmarks.training import families, oracles, prior
 
-BENCHMARKS = (riccati, audit, rollouts, oracles, families, prior, certificates, vtr)
+BENCHMARKS = (riccati, audit, rollouts, coverage, oracles, families, prior, certificates, vtr)
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 
@@ -23,7 +23,7 @@ def main() -> None:
     versions = f"Python {platform.python_version()}, JAX {jax.__version__}, {jax.device_count()} CPU device"
     sections = [
         "# Benchmarks\n",
-        f"Written by `make workspace` ({versions}). Times vary between machines; ratios less so.\n",
+        f"Written by `make bench` ({versions}). Times vary between machines; ratios less so.\n",
     ]
     for benchmark in BENCHMARKS:
         section = benchmark.run()

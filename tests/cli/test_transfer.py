@@ -3,12 +3,14 @@ import os
 import pathlib
 
 import pytest
+from example_record import heavy, measured
 
 import lqgap as lg
 from lqgap.cli.session import Progress
 from lqgap.cli.transfer import print_record, run_transfer
-from lqgap.experiments.record import FORMAT, Bracket, Estimate, Gaps, LeftOut, Method, MethodGaps, Record
+from lqgap.experiments.record import FORMAT, Bracket, Gaps, LeftOut, Method, MethodGaps, Record
 from lqgap.report.answer import answer
+from lqgap.report.numbers import RANGES
 
 QUIET = Progress(verbose=False, quiet=True)
 TINY = """
@@ -27,7 +29,7 @@ trajectories = 0
 
 
 def record(label="Robust training"):
-    worst = Estimate(mean=22.09, stderr=1.5)
+    worst = measured(22.09, 1.5)
     gaps = MethodGaps(
         method="robust",
         grid_worst=worst,
@@ -130,6 +132,19 @@ def test_methods_that_are_unfit_or_left_out_are_marked_in_the_table(capsys):
     assert "(unfit)" in out
     assert "LQG-VTR" in out
     assert "left out" in out
+
+
+def test_ranges_in_place_of_means_are_explained(capsys):
+    print_record(record(), pathlib.Path("out"))
+    assert RANGES not in capsys.readouterr().out
+    found = record()
+    [gaps] = found.gaps.methods
+    runs = gaps.model_copy(update={"real_worst": heavy(10.0)})
+    methods = found.gaps.model_copy(update={"methods": [runs]})
+    print_record(found.model_copy(update={"gaps": methods}), pathlib.Path("out"))
+    out = capsys.readouterr().out
+    assert RANGES in out
+    assert "5.00 … 30.0" in out
 
 
 def test_names_with_markup_stay_text(capsys):

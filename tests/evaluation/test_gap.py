@@ -214,6 +214,41 @@ def test_a_policy_that_destabilises_a_member_has_an_infinite_gap_there():
     assert sequential.num_rollouts < 1000  # an infinite gap is not waited for
 
 
+def test_the_estimate_keeps_its_totals_and_judges_their_tail():
+    plant = random_plant(0)
+    policy = Zero(num_inputs=2, num_outputs=2)
+    estimate = lg.gap(policy, plant, horizon=10, key=jax.random.key(0), num_rollouts=300)
+    np.testing.assert_allclose(estimate.totals.mean(axis=1), estimate.mean)
+    np.testing.assert_allclose(estimate.totals.std(axis=1, ddof=1) / np.sqrt(300), estimate.stderr)
+    assert estimate.has_light_tail  # a linear loop: a quadratic form of normal numbers
+    low, high = estimate.interval[0]
+    assert low < float(lg.exact_gap(policy, plant, horizon=10)) < high
+    few = lg.gap(policy, plant, horizon=10, key=jax.random.key(0), num_rollouts=64)
+    assert not few.has_light_tail
+    assert few.worst_interval == (-np.inf, np.inf)
+
+
+def test_a_policy_that_fails_now_and_then_has_no_interval_but_quantiles_and_a_share():
+    """An input of a thousand in one run of fifty: by its own chance, not that of the noise."""
+
+    class Erratic(Zero):
+        def init(self, key):
+            return jnp.where(jax.random.uniform(key) < 0.02, 1e3, 0.0)
+
+        def step(self, memory, y, u_last):  # noqa: ARG002
+            return memory, memory * jnp.ones_like(u_last)
+
+    plant = random_plant(0)
+    policy = Erratic(num_inputs=2, num_outputs=2)
+    estimate = lg.gap(policy, plant, horizon=10, key=jax.random.key(0), num_rollouts=300)
+    assert not estimate.has_light_tail
+    assert "tail of the gaps is heavy" in estimate.doubt
+    share = estimate.share_diverged[0]
+    assert 0 < share < 0.02 + 4 * np.sqrt(0.02 / 300)
+    assert np.all(estimate.quantiles < 100 * estimate.value)
+    assert estimate.mean[0] > 100 * estimate.value[0] * share
+
+
 def test_blocks_are_traced_once_for_all_keys_policies_and_parts():
     traced = []
 

@@ -15,6 +15,11 @@ def test_the_regret_of_a_linear_policy_is_its_exact_cost_less_the_optimal_averag
     assert abs(estimate.mean[0] - exact) < 4 * estimate.stderr[0]
     parts = estimate.first - estimate.last + estimate.per_step.sum(axis=1) + estimate.transient
     np.testing.assert_allclose(parts, estimate.mean, rtol=1e-9)
+    np.testing.assert_allclose(estimate.totals.mean(axis=1), estimate.mean, rtol=1e-9)
+    assert estimate.has_light_tail
+    low, high = estimate.interval[0]
+    assert low < estimate.mean[0] < high
+    np.testing.assert_allclose(estimate.value, 26 * lg.solve(plant).J)
 
 
 def test_from_the_steady_state_there_is_no_transient():

@@ -1,9 +1,9 @@
 import math
 
-from example_record import example_record
+from example_record import example_record, measured
 
-from lqgap.experiments.record import Estimate
 from lqgap.report.answer import REMEDY, answer
+from lqgap.report.numbers import show_estimate
 
 
 def sentence(record):
@@ -24,10 +24,17 @@ def test_the_answer_names_the_controller_its_gap_and_what_is_possible():
 
 def test_a_real_plant_worse_than_all_that_was_searched_is_the_worst_case():
     record = example_record()
-    worst = Estimate(mean=99.0, stderr=1.0)
+    worst = measured(99.0, 1.0)
     methods = [gaps.model_copy(update={"real_worst": worst}) for gaps in record.gaps.methods]
     record = record.model_copy(update={"gaps": record.gaps.model_copy(update={"methods": methods})})
     assert "On the worst real plant, it costs 99 ± 2 more" in sentence(record)
+
+
+def test_without_ranges_a_simulator_worse_than_all_real_plants_is_the_worst_case():
+    record = example_record()
+    methods = [gaps.model_copy(update={"box_worst": None}) for gaps in record.gaps.methods]
+    record = record.model_copy(update={"gaps": record.gaps.model_copy(update={"methods": methods})})
+    assert "On the worst simulator, it costs 19.6 ± 0.3 more" in sentence(record)
 
 
 def test_without_a_bound_nothing_is_said_of_other_controllers():
@@ -66,9 +73,11 @@ def test_without_a_method_that_holds_every_reason_and_a_remedy_are_given():
 
 
 def test_equals_and_a_better_method_without_a_file_are_named():
-    text = sentence(example_record(recommended="bank", equals=["robust", "randomized"], better="vtr"))
+    record = example_record(recommended="bank", equals=["robust", "randomized"], better="vtr")
+    [vtr] = [gaps for gaps in record.gaps.methods if gaps.method == "vtr"]
+    text = sentence(record)
     assert "Robust training and Randomised training are equal to it within what was measured" in text
-    assert text.endswith("LQG-VTR did better (49.5 ± 0.7), but has no policy file.")
+    assert text.endswith(f"LQG-VTR did better ({show_estimate(vtr.box_worst)}), but has no policy file.")
 
 
 def test_the_bracket_says_what_it_is_over_beside_the_gap_of_the_method_there():

@@ -4,10 +4,9 @@ import re
 import shutil
 
 import pytest
-from example_record import EVIL, example_record, hostile_record
+from example_record import EVIL, example_record, hostile_record, measured
 from playwright.sync_api import sync_playwright
 
-from lqgap.experiments.record import Estimate
 from lqgap.report.page import render
 
 CHROMIUM = shutil.which("chromium")
@@ -19,7 +18,7 @@ WATCH = "addEventListener('securitypolicyviolation', event => console.error('pol
 def far_apart():
     """Gaps that need a logarithmic axis."""
     record = example_record()
-    far = Estimate(mean=1e5, stderr=1e3)
+    far = measured(1e5, 1e3)
     methods = [gaps.model_copy(update={"box_worst": far}) for gaps in record.gaps.methods]
     return record.model_copy(update={"gaps": record.gaps.model_copy(update={"methods": methods})})
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from lqgap.report.figure import (
@@ -9,7 +11,7 @@ from lqgap.report.figure import (
     ends,
     extent,
     log_ticks,
-    lower_half,
+    lower_halves,
     scale_end,
     wants_log,
 )
@@ -23,8 +25,10 @@ def test_a_logarithmic_axis_is_for_values_far_apart():
 
 
 def test_an_interval_ends_before_zero_on_a_logarithmic_axis():
-    assert lower_half(2.0, 5.0, Axis("", is_log=True)) == pytest.approx(1.8)
-    assert lower_half(2.0, 5.0, Axis("")) == 5.0
+    mark = Points("", Style("ink", "circle"), [2.0], [0.0], [], half_x=[5.0])
+    assert lower_halves(mark, "x", Axis("", is_log=True)) == pytest.approx([1.8])
+    assert lower_halves(mark, "x", Axis("")) == [5.0]
+    assert lower_halves(replace(mark, is_upward=True), "x", Axis("")) == [0.0]
 
 
 def test_a_scale_ends_before_what_is_hopeless():

@@ -1,9 +1,8 @@
 import math
 
 import pytest
-from example_record import example_record
+from example_record import example_record, heavy, measured
 
-from lqgap.experiments.record import Estimate
 from lqgap.report.figure import Points, Rule
 from lqgap.report.gaps import bracket_bar, gap_against_horizon, gap_by_method, gap_by_plant
 
@@ -26,7 +25,7 @@ def test_every_number_of_a_method_is_in_its_row():
         marks = [mark for mark in panel.marks if isinstance(mark, Points) and place in mark.y]
         drawn = [x for mark in marks for x in mark.x]
         expected = [gaps.real_mean, gaps.real_worst, gaps.box_worst, *gaps.real]
-        assert sorted(drawn) == sorted(estimate.mean for estimate in expected)
+        assert sorted(drawn) == sorted(e.mean if e.has_interval else e.median for e in expected)
     [rule] = [mark for mark in panel.marks if isinstance(mark, Rule)]
     assert rule.value == record.bracket.lower
 
@@ -40,7 +39,7 @@ def test_the_bound_of_another_horizon_is_not_drawn_among_gaps():
 
 def test_rows_that_a_logarithmic_axis_cannot_show_are_named():
     record = example_record()
-    worst = Estimate(mean=1e5, stderr=10.0)
+    worst = measured(1e5, 10.0)
     record = with_gap(record, "nominal", box_worst=worst)
     figure = gap_by_method(record, record.gaps)
     [panel] = figure.panels
@@ -52,7 +51,7 @@ def test_rows_that_a_logarithmic_axis_cannot_show_are_named():
 @pytest.mark.parametrize("value", [1e9, math.inf])
 def test_a_hopeless_controller_is_an_arrow_at_the_edge(value):
     record = example_record()
-    lost = Estimate(mean=value, stderr=value)
+    lost = measured(value, value)
     record = with_gap(record, "nominal", box_worst=lost, real_worst=lost, real=[lost] * len(record.real))
     figure = gap_by_method(record, record.gaps)
     [panel] = figure.panels
@@ -68,14 +67,14 @@ def test_a_hopeless_controller_is_an_arrow_at_the_edge(value):
 
 def test_a_hopeless_controller_leaves_the_other_figures_at_the_top():
     record = example_record()
-    real = [Estimate(mean=1e9, stderr=1.0)] * len(record.real)
+    real = [measured(1e9, 1.0)] * len(record.real)
     record = with_gap(record, "nominal", real=real)
     figure = gap_by_plant(record, record.gaps)
     [robust] = [mark for mark in figure.panels[0].marks if mark.label == "Robust training"]
     assert figure.panels[0].y.high == 2000 > 100 * max(robust.y)
     assert "LQG of the nominal plant" in figure.caption
     series = [
-        each.model_copy(update={"values": [Estimate(mean=1e30, stderr=0.0)] * len(each.values)})
+        each.model_copy(update={"values": [measured(1e30, 0.0)] * len(each.values)})
         if each.method == "nominal"
         else each
         for each in record.horizons.series
@@ -101,9 +100,40 @@ def test_gaps_against_the_horizon_are_on_logarithmic_axes_with_their_intervals()
     assert panel.y.is_log
     for mark, series in zip(panel.marks, record.horizons.series, strict=True):
         assert list(mark.x) == series.horizons
-        assert list(mark.y) == [value.mean for value in series.values]
-        assert list(mark.half_y) == [2 * value.stderr for value in series.values]
         assert mark.style.is_dashed == (series.kind != "worst gap")
+        if mark.is_upward:
+            continue
+        assert list(mark.y) == [value.mean for value in series.values]
+        assert mark.half_y == pytest.approx([2 * value.stderr for value in series.values])
+
+
+def test_runs_without_a_mean_are_drawn_from_the_median_to_nine_in_ten_by_an_open_mark():
+    record = example_record()
+    figures = {
+        "methods": gap_by_method(record, record.gaps),
+        "plants": gap_by_plant(record, record.gaps),
+        "horizons": gap_against_horizon(record, record.horizons.series),
+    }
+    for name, figure in figures.items():
+        ranges = [mark for mark in figure.panels[0].marks if isinstance(mark, Points) and mark.is_upward]
+        assert ranges, name
+        assert all(mark.is_open for mark in ranges), name
+        assert any("no mean can be given" in key.label for key in figure.legend), name
+    [runs] = [mark for mark in figures["horizons"].panels[0].marks if getattr(mark, "is_upward", False)]
+    [series] = [each for each in record.horizons.series if each.method == "vtr"]
+    assert list(runs.y) == [value.median for value in series.values]
+    tops = [median + half for median, half in zip(runs.y, runs.half_y, strict=True)]
+    assert tops == pytest.approx([value.most for value in series.values])
+
+
+def test_a_line_never_mixes_means_and_medians():
+    record = example_record()
+    [series] = [each for each in record.horizons.series if each.method == "robust"]
+    mixed = [value.model_copy(update={"median": 1.0, "most": 2.0}) for value in series.values]
+    mixed[-1] = heavy(1.0)
+    mixed = series.model_copy(update={"values": mixed})
+    [mark] = gap_against_horizon(record, [mixed]).panels[0].marks
+    assert list(mark.y) == [1.0] * (len(mixed.values) - 1) + [0.5]
 
 
 def test_the_bracket_spans_what_is_possible():

@@ -12,8 +12,10 @@ def test_every_method_has_its_panel_and_all_share_one_scale():
     record = example_record()
     figure = gap_maps(record, record.heat_map)
     assert [panel.title for panel in figure.panels] == [
-        record.method(each.method).label for each in record.heat_map.maps
+        record.method(each.method).label + ("" if each.is_mean else " (nine in ten runs)")
+        for each in record.heat_map.maps
     ]
+    assert "no mean can be given" in figure.caption
     cells = [mark for panel in figure.panels for mark in panel.marks if isinstance(mark, Cells)]
     assert [each.values for each in cells] == [each.gap for each in record.heat_map.maps]
     assert len({(each.low, each.high, each.is_log) for each in cells}) == 1

@@ -4,6 +4,7 @@ import re
 import hypothesis
 import hypothesis.strategies as st
 import pytest
+from example_record import measured
 
 from lqgap.experiments.record import Estimate
 from lqgap.report.numbers import show, show_estimate, show_percent, show_seconds
@@ -49,18 +50,31 @@ def test_a_number_has_three_digits_and_no_zeros_to_count(value, text):
         (2e-8, 1e-9, "(2.0 ± 0.2)·10⁻⁸"),
     ],
 )
-def test_an_error_of_two_standard_errors_ends_where_the_mean_ends(mean, stderr, text):
-    assert show_estimate(Estimate(mean=mean, stderr=stderr)) == text
+def test_an_error_ends_where_the_mean_ends(mean, stderr, text):
+    assert show_estimate(measured(mean, stderr)) == text
 
 
 @hypothesis.given(st.floats(allow_nan=False), st.floats(min_value=0, allow_nan=False))
 def test_any_estimate_can_be_written_and_read_back_within_its_error(mean, stderr):
-    text = show_estimate(Estimate(mean=mean, stderr=stderr))
+    text = show_estimate(measured(mean, stderr))
     if not math.isfinite(mean) or "±" not in text or not 1e-300 < abs(mean) < 1e300:
         return
     number, power = re.fullmatch(r"\(?(\S+) ± [\d.]+\)?(?:·10(\S+))?", text).groups()
     exponent = int((power or "⁰").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")))
     assert float(number.replace("−", "-")) * 10.0**exponent == pytest.approx(mean, abs=2 * stderr, rel=1e-9)
+
+
+def test_the_wider_side_of_an_interval_is_shown():
+    assert show_estimate(Estimate(mean=10.0, stderr=1.0, low=9.0, high=13.0)) == "10 ± 3"
+    assert show_estimate(Estimate(mean=10.0, stderr=1.0, low=6.0, high=11.0)) == "10 ± 4"
+
+
+def test_runs_without_a_mean_have_quantiles_and_shares():
+    runs = Estimate(mean=1.3e6, stderr=1e6, median=31.0, most=4000.0, diverged=0.02)
+    assert show_estimate(runs) == "31.0 … 4000, 2 % diverge"
+    assert show_estimate(runs, in_words=True) == "median 31.0, 9 in 10 below 4000, 2 % diverge"
+    assert show_estimate(runs.model_copy(update={"diverged": 0.0})) == "31.0 … 4000"
+    assert "±" not in show_estimate(Estimate(mean=1.0, stderr=1.0))  # nothing is claimed
 
 
 def test_a_power_of_ten_stands_alone():

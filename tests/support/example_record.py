@@ -82,7 +82,7 @@ def example_record(*, num_plants=8, horizon=60, **changes):
             lower=9.4,
             kind="two-point",
             set_by=["stiffness 0.5, gain 1", "stiffness 4, gain 5"],
-            worst=Estimate(mean=21.3, stderr=0.22),
+            worst=measured(21.3, 0.22),
             upper=22.0,
             confidence=0.95,
             factor=22.0 / 9.4,
@@ -93,6 +93,16 @@ def example_record(*, num_plants=8, horizon=60, **changes):
         timings={"audit": 2.1, "train robust": 31.4, "train randomized": 28.0, "gaps": 74.2},
     )
     return Record(**{**parts, **changes})
+
+
+def measured(mean, stderr):
+    """A mean with an interval."""
+    return Estimate(mean=mean, stderr=stderr, low=mean - 2 * stderr, high=mean + 2 * stderr)
+
+
+def heavy(mean):
+    """Runs whose mean cannot be known."""
+    return Estimate(mean=mean, stderr=mean, median=0.5 * mean, most=3 * mean, diverged=0.004)
 
 
 def hostile_record():
@@ -146,19 +156,19 @@ def _method(name):
 
 def _gaps(dice, name, plants):
     scale = SCALES[name]
-    noise = 0.01 * scale
-    real = [Estimate(mean=scale * dice.uniform(0.4, 1.2), stderr=noise) for _ in plants]
+    estimate = heavy if name == "vtr" else lambda mean: measured(mean, 0.01 * scale)
+    real = [estimate(scale * dice.uniform(0.4, 1.2)) for _ in plants]
     worst = max(real, key=lambda estimate: estimate.mean)
     mean = sum(estimate.mean for estimate in real) / len(real)
     return MethodGaps(
         method=name,
-        grid_worst=Estimate(mean=1.4 * scale, stderr=noise),
-        grid_mean=Estimate(mean=0.7 * scale, stderr=noise),
-        box_worst=Estimate(mean=1.5 * scale, stderr=noise),
+        grid_worst=estimate(1.4 * scale),
+        grid_mean=estimate(0.7 * scale),
+        box_worst=estimate(1.5 * scale),
         box_worst_at={"stiffness": 0.52, "gain": 4.9},
         real=real,
         real_worst=worst,
-        real_mean=Estimate(mean=mean, stderr=noise / 2),
+        real_mean=estimate(mean),
     )
 
 
@@ -177,7 +187,10 @@ def _series():
             label=label,
             kind=kind,
             horizons=horizons,
-            values=[Estimate(mean=shape(h), stderr=0.03 * shape(h) if method else 0.0) for h in horizons],
+            values=[
+                heavy(shape(h)) if method == "vtr" else measured(shape(h), 0.03 * shape(h) if method else 0.0)
+                for h in horizons
+            ],
         )
         for method, (label, kind, shape) in shapes.items()
     ]
@@ -188,7 +201,11 @@ def _heat_map():
     ys = [1.0 + 4.0 * step / 8 for step in range(9)]
     centres = {"nominal": (2.25, 3.0, 25.0), "bank": (2.0, 2.5, 4.0), "robust": (2.0, 4.0, 1.5)}
     maps = [
-        GapMap(method=name, gap=[[3.0 + steep * ((x - cx) ** 2 + (y - cy) ** 2) for x in xs] for y in ys])
+        GapMap(
+            method=name,
+            gap=[[3.0 + steep * ((x - cx) ** 2 + (y - cy) ** 2) for x in xs] for y in ys],
+            is_mean=name != "bank",
+        )
         for name, (cx, cy, steep) in centres.items()
     ]
     costs = [[650 + 300 / y + 40 * x for x in xs] for y in ys]

@@ -29,4 +29,6 @@ def run_certify(path: Path | None, policy: Path, *, seed: int | None, trust: boo
         "kind": certificate.bound.kind,
         "confidence": 1 - certificate.delta,
     }
+    if certificate.doubt:
+        row |= {"confidence": 0.0, "doubt": certificate.doubt}
     print_rows([row], f"The best possible worst gap, and that of {policy.name}", as_json=as_json)

@@ -27,7 +27,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Points:
-    """A series; `half_x` and `half_y` are halves of intervals, drawn as a band if `has_band`."""
+    """A series; `half_x` and `half_y` are halves of intervals, drawn as a band if `has_band`.
+
+    With `is_upward` they are ranges that begin at the values: there is nothing below.
+    """
 
     label: str
     style: Style
@@ -43,6 +46,7 @@ class Points:
     is_open: bool = False
     is_faint: bool = False
     has_band: bool = False
+    is_upward: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,9 +181,12 @@ def ends(panel: Panel, which: Literal["x", "y"]) -> tuple[float, float] | None:
     return (extent(panel, which)[0] / 1.5 if axis.is_log else 0.0), axis.high
 
 
-def lower_half(value: float, half: float, axis: Axis) -> float:
-    """How far down an interval is drawn: on a logarithmic axis it ends before zero."""
-    return min(half, 0.9 * value) if axis.is_log else half
+def lower_halves(mark: Points, which: Literal["x", "y"], axis: Axis) -> list[float]:
+    """How far down intervals are drawn: on a logarithmic axis they end before zero."""
+    if mark.is_upward:
+        return [0.0] * len(mark.x)
+    rows = zip(getattr(mark, which), getattr(mark, f"half_{which}"), strict=True)
+    return [min(half, 0.9 * value) if axis.is_log else half for value, half in rows]
 
 
 def wants_log(values: Iterable[float]) -> bool:

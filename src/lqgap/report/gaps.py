@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from lqgap.experiments.record import Estimate, Gaps, MethodGaps, Record, Series
 from lqgap.report.figure import Axis, Figure, Key, Panel, Points, Rule, Span, scale_end, wants_log
-from lqgap.report.numbers import NUM_STDERR, show, show_estimate
+from lqgap.report.numbers import half_width, is_range, show, show_estimate
 from lqgap.report.palette import BOUND, Style, styles_of_methods
 
 GAP = "Gap"
@@ -14,19 +14,23 @@ _MEASURES = {"mean": "mean over real plants", "worst": "worst real plant", "box"
 _SYMBOLS = {"mean": "circle", "worst": "diamond", "box": "square"}
 _KEYS = {**_SYMBOLS, "box": "square-open"}
 _EACH = "each real plant"
+_RANGE = Key(
+    "from the median to nine in ten runs, where no mean can be given", Style("neutral", "circle-open")
+)
 
 
 def gap_by_method(record: Record, gaps: Gaps) -> Figure:
     """A row for each method: every real plant, their mean and worst, and the worst found in the ranges."""
-    shown = [each for each in gaps.methods if any(_is_shown(value, is_log=True) for value in _means(each))]
-    end = scale_end({each.method: _means(each) for each in gaps.methods}, record.recommended)
-    is_log = wants_log(min(value, end or math.inf) for each in shown for value in _means(each))
+    shown = [each for each in gaps.methods if any(_is_shown(value, is_log=True) for value in _places(each))]
+    end = scale_end({each.method: _places(each) for each in gaps.methods}, record.recommended)
+    is_log = wants_log(min(value, end or math.inf) for each in shown for value in _places(each))
     rows = shown if is_log else gaps.methods
     marks: list[Points | Rule] = []
     for place, each in enumerate(reversed(rows)):
         marks += _row(record, each, place, is_log=is_log, end=end)
     legend = [Key(_EACH, Style("neutral", "circle-small"))]
     legend += [Key(_MEASURES[key], Style("neutral", _KEYS[key])) for key in _measured(rows)]
+    legend += [_RANGE] if any(is_range(each.real_worst) for each in rows) else []
     if record.bracket is not None and record.bracket.lower > 0 and record.bracket.horizon == gaps.horizon:
         marks.append(Rule("lower bound", "x", record.bracket.lower))
         legend.append(Key("no controller's worst gap is smaller", BOUND, is_line=True))
@@ -43,11 +47,11 @@ def gap_by_method(record: Record, gaps: Gaps) -> Figure:
     undrawn = [_with_value(record, each) for each in gaps.methods if each not in rows]
     caption = (
         "Further left is better. A short row means similar gaps on all plants; "
-        f"bars are ± {NUM_STDERR} standard errors of {gaps.num_rollouts} runs."
+        f"bars are 95 % intervals from {gaps.num_rollouts} runs."
     )
     if undrawn:
         caption += f" Not on this logarithmic axis: {', '.join(undrawn)}."
-    caption += _beyond(record, {each.method: _means(each) for each in rows}, end, "Arrows are gaps")
+    caption += _beyond(record, {each.method: _places(each) for each in rows}, end, "Arrows are gaps")
     return Figure("gap-by-method", "Gap by method", caption, (panel,), tuple(legend))
 
 
@@ -55,9 +59,9 @@ def gap_by_plant(record: Record, gaps: Gaps) -> Figure:
     """The gap on every real plant, from the easiest to the hardest for the first method."""
     styles = styles_of_methods(record)
     first = next((each for each in gaps.methods if each.method == record.recommended), gaps.methods[0])
-    order = sorted(range(len(record.real)), key=lambda index: first.real[index].mean)
+    order = sorted(range(len(record.real)), key=lambda index: _place(first.real[index]))
     sought = [each for each in gaps.methods if record.method(each.method).kind != "reference"]
-    means = {each.method: [estimate.mean for estimate in each.real] for each in sought}
+    means = {each.method: [_place(estimate) for estimate in each.real] for each in sought}
     end = scale_end(means, record.recommended)
     is_log = wants_log(min(value, end or math.inf) for values in means.values() for value in values)
     marks = [
@@ -85,8 +89,9 @@ def gap_by_plant(record: Record, gaps: Gaps) -> Figure:
         "noise. Where lines cross, the better choice depends on the plant."
     )
     caption += _beyond(record, means, end, "Above the figure are gaps")
-    legend = tuple(Key(mark.label, mark.style) for mark in marks)
-    return Figure("gap-by-plant", "Gap on every real plant", caption, (panel,), legend)
+    legend = [Key(mark.label, mark.style) for mark in marks]
+    legend += [_RANGE] if any(mark.is_upward for mark in marks) else []
+    return Figure("gap-by-plant", "Gap on every real plant", caption, (panel,), tuple(legend))
 
 
 def gap_against_horizon(record: Record, series: Sequence[Series]) -> Figure:
@@ -102,7 +107,7 @@ def gap_against_horizon(record: Record, series: Sequence[Series]) -> Figure:
         )
         for each in series
     ]
-    means = {each.method: [value.mean for value in each.values] for each in series if each.method}
+    means = {each.method: [_place(value) for value in each.values] for each in series if each.method}
     end = scale_end(means, record.recommended)
     y = Axis(GAP, is_log=True, high=end)
     panel = Panel("", Axis("Horizon (steps)", is_log=True), y, tuple(marks), height=440)
@@ -113,8 +118,9 @@ def gap_against_horizon(record: Record, series: Sequence[Series]) -> Figure:
     if any(each.kind == "lower bound" for each in series):
         caption += " No controller has a worst gap below the lower bound."
     caption += _beyond(record, means, end, "Above the figure are gaps")
-    legend = tuple(Key(mark.label, mark.style, is_line=True) for mark in marks)
-    return Figure("gap-against-horizon", "Gap against the horizon", caption, (panel,), legend)
+    legend = [Key(mark.label, mark.style, is_line=True) for mark in marks]
+    legend += [_RANGE] if any(mark.is_upward for mark in marks) else []
+    return Figure("gap-against-horizon", "Gap against the horizon", caption, (panel,), tuple(legend))
 
 
 def bracket_bar(record: Record) -> Figure | None:
@@ -125,7 +131,6 @@ def bracket_bar(record: Record) -> Figure | None:
     style = styles_of_methods(record)[bracket.method]
     label = record.method(bracket.method).label
     low, high = show(bracket.lower), show(bracket.upper)
-    half = NUM_STDERR * bracket.worst.stderr
     marks = (
         Span(
             "out of reach", "neutral", 0.0, max(bracket.lower, 0.0), 0.0, f"no controller: below {low}", True
@@ -137,7 +142,7 @@ def bracket_bar(record: Record) -> Figure | None:
             [bracket.worst.mean],
             [0.0],
             [f"{label}: {show_estimate(bracket.worst)}"],
-            half_x=[half],
+            half_x=[half_width(bracket.worst)],
             size=12,
             outline="background",
         ),
@@ -171,20 +176,21 @@ def _row(record: Record, each: MethodGaps, place: int, *, is_log: bool, end: flo
     drawn = [*((estimate, plant.name, "circle", 5) for estimate, plant in plants), *measured]
     marks = []
     for estimate, what, symbol, size in drawn:
-        if estimate is None or not _is_shown(estimate.mean, is_log=is_log):
+        if estimate is None or not _is_shown(_place(estimate), is_log=is_log):
             continue
-        is_beyond = end is not None and estimate.mean > end
+        is_beyond = end is not None and _place(estimate) > end
         marks.append(
             Points(
                 what if size > 5 else _EACH,
                 Style(style.colour, "triangle-right" if is_beyond else symbol),
-                [end if is_beyond and end is not None else estimate.mean],
+                [end if is_beyond and end is not None else _place(estimate)],
                 [float(place)],
-                [f"{label}\n{what}: {show_estimate(estimate)}"],
-                half_x=[0.0 if is_beyond else NUM_STDERR * estimate.stderr] if size > 5 else (),
+                [f"{label}\n{what}: {show_estimate(estimate, in_words=True)}"],
+                half_x=[0.0 if is_beyond else _reach(estimate)] if size > 5 else (),
                 size=size,
-                is_open=symbol == "square" and not is_beyond,
+                is_open=(symbol == "square" or is_range(estimate)) and not is_beyond,
                 is_faint=size == 5,
+                is_upward=is_range(estimate),
             )
         )
     return marks
@@ -199,19 +205,24 @@ def _series(
     is_log: bool,
     names: Sequence[str] = (),
 ) -> Points:
-    kept = [index for index, value in enumerate(values) if _is_shown(value.mean, is_log=is_log)]
+    has_ranges = any(map(is_range, values))
+    if has_ranges:  # medians in a line with means would be compared
+        values = [value.model_copy(update={"low": None, "high": None}) for value in values]
+    kept = [index for index, value in enumerate(values) if _is_shown(_place(value), is_log=is_log)]
     places = names or [f"horizon {each:.0f}" for each in x]
     return Points(
         label,
         style,
         [x[index] for index in kept],
-        [values[index].mean for index in kept],
-        [f"{label}\n{places[index]}: {show_estimate(values[index])}" for index in kept],
-        half_y=[NUM_STDERR * values[index].stderr for index in kept],
+        [_place(values[index]) for index in kept],
+        [f"{label}\n{places[index]}: {show_estimate(values[index], in_words=True)}" for index in kept],
+        half_y=[_reach(values[index]) for index in kept],
         kind="line and points",
         size=8,
         width=1.0 if names else 2.0,
         has_band=not names,
+        is_open=has_ranges,
+        is_upward=has_ranges,
     )
 
 
@@ -230,9 +241,22 @@ def _measured(methods: Sequence[MethodGaps]) -> list[str]:
     return [key for key in _MEASURES if any(_measure(each, key) is not None for each in methods)]
 
 
-def _means(each: MethodGaps) -> list[float]:
+def _places(each: MethodGaps) -> list[float]:
     measures = [_measure(each, key) for key in _MEASURES]
-    return [estimate.mean for estimate in [*measures, *each.real] if estimate is not None]
+    return [_place(estimate) for estimate in [*measures, *each.real] if estimate is not None]
+
+
+def _place(estimate: Estimate) -> float:
+    """Where an estimate is drawn: at its mean, or the median of runs where no mean can be given."""
+    return estimate.median if is_range(estimate) and estimate.median is not None else estimate.mean
+
+
+def _reach(estimate: Estimate) -> float:
+    """How far the bar of an estimate goes."""
+    if not is_range(estimate):
+        return half_width(estimate)
+    reach = (estimate.most or 0.0) - _place(estimate)
+    return reach if math.isfinite(reach) else 0.0
 
 
 def _is_shown(value: float, *, is_log: bool) -> bool:

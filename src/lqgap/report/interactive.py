@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from lqgap.report.figure import Axis, Cells, Panel, Points, Rule, Span, ends, extent, log_ticks, lower_half
+from lqgap.report.figure import Axis, Cells, Panel, Points, Rule, Span, ends, extent, log_ticks, lower_halves
 from lqgap.report.numbers import show
 from lqgap.report.palette import shade
 
@@ -71,15 +71,15 @@ def _points(mark: Points, panel: Panel) -> Json:
         },
         **_hover(mark.hover),
     }
-    for axis, values, halves in (("x", mark.x, mark.half_x), ("y", mark.y, mark.half_y)):
+    axes: tuple[Literal["x", "y"], ...] = ("x", "y")
+    for axis in axes:
+        halves = getattr(mark, f"half_{axis}")
         if halves and not mark.has_band and any(half > 0 for half in halves):
-            scale = getattr(panel, axis)
-            below = [lower_half(value, half, scale) for value, half in zip(values, halves, strict=True)]
             trace[f"error_{axis}"] = {
                 "type": "data",
                 "symmetric": False,
                 "array": _numbers(halves),
-                "arrayminus": _numbers(below),
+                "arrayminus": _numbers(lower_halves(mark, axis, getattr(panel, axis))),
                 "color": role,
                 "thickness": 1.5,
                 "width": 0,
@@ -90,10 +90,10 @@ def _points(mark: Points, panel: Panel) -> Json:
 def _band(mark: Points, panel: Panel) -> list[Json]:
     if not (mark.has_band and any(half > 0 for half in mark.half_y)):
         return []
-    rows = list(zip(mark.x, mark.y, mark.half_y, strict=True))
-    above = [(x, y + half) for x, y, half in rows]
-    below = [(x, y - lower_half(y, half, panel.y)) for x, y, half in reversed(rows)]
-    outline = above + below
+    lower = lower_halves(mark, "y", panel.y)
+    above = [(x, y + half) for x, y, half in zip(mark.x, mark.y, mark.half_y, strict=True)]
+    below = [(x, y - half) for x, y, half in zip(mark.x, mark.y, lower, strict=True)]
+    outline = above + below[::-1]
     band = {
         "type": "scatter",
         "mode": "lines",

@@ -33,11 +33,13 @@ def gap_maps(record: Record, heat_map: HeatMap) -> Figure | None:
             is_capped=end is not None,
         )
         marks = (cells, *plants, *_worst(record, heat_map, each.method))
-        label = record.method(each.method).label
+        label = record.method(each.method).label + ("" if each.is_mean else _AT_MOST)
         panels.append(Panel(label, Axis(name_of(heat_map.x)), Axis(name_of(heat_map.y)), marks, height=330))
     caption = (
         "All panels share one scale. A good controller has small gaps everywhere, not in one corner alone."
     )
+    if not all(each.is_mean for each in heat_map.maps):
+        caption += " Where no mean can be given, colours are what nine in ten runs cost at most."
     if heat_map.held:
         held = ", ".join(f"{name} = {show(value)}" for name, value in heat_map.held.items())
         caption += f" Held fixed: {held}."
@@ -53,6 +55,7 @@ def name_of(parameter: Parameter) -> str:
 
 
 _WORST = "worst found in the ranges"
+_AT_MOST = " (nine in ten runs)"
 
 
 def _edges(centres: Sequence[float], parameter: Parameter) -> list[float]:
@@ -67,7 +70,7 @@ def _hover(heat_map: HeatMap, each: GapMap) -> list[list[str]]:
     return [
         [
             f"{heat_map.x.name} {show(x)}, {heat_map.y.name} {show(y)}\n"
-            f"gap {show(gap)}, optimal cost {show(optimal)}"
+            f"{'gap' if each.is_mean else '9 in 10 below'} {show(gap)}, optimal cost {show(optimal)}"
             for x, gap, optimal in zip(heat_map.x_values, row, costs, strict=True)
         ]
         for y, row, costs in zip(heat_map.y_values, each.gap, heat_map.optimal_cost, strict=True)

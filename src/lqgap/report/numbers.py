@@ -1,15 +1,17 @@
 """How numbers are written: as many digits as are known, and the error in the same place.
 
-show_estimate:   mean ± 2 stderr, the error with one digit (two if it begins with 1), the mean as far;
-                 both under one power of ten where they are large or small
+show_estimate:   mean ± half of its interval, the error with one digit (two if it begins with 1), the mean as
+                 far; both under one power of ten where they are large or small;
+                 "a … b" where no interval is claimed: half of the runs cost at most a, nine in ten at most b
 show:            three significant digits, a power of ten where zeros would have to be counted
 """
 
 import math
+from decimal import Decimal
 
 from lqgap.experiments.record import Estimate
 
-NUM_STDERR = 2  # half of an interval, in standard errors: about 95 %
+RANGES = "a … b: half of the runs cost at most a, nine in ten at most b; no mean can be given."
 
 _LARGE, _SMALL = 6, -3  # exponents from which on, and below which, a power of ten is written
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -23,17 +25,20 @@ def show(value: float | None, *, digits: int = 3) -> str:
         return "∞" if value > 0 else "−∞"
     if value == 0:
         return "0"
-    exponent = math.floor(math.log10(abs(float(f"{value:.{digits - 1}e}"))))
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    exponent = int(exponent)
     if exponent >= _LARGE or exponent < _SMALL:
-        return _with_power(value, exponent, digits)
+        return _power(exponent) if mantissa == "1" else f"{_signed(mantissa)}·{_power(exponent)}"
     return _signed(f"{value:.{max(digits - 1 - exponent, 0)}f}")
 
 
-def show_estimate(estimate: Estimate | None) -> str:
-    """A mean with half of its interval; an exact one like any other number."""
+def show_estimate(estimate: Estimate | None, *, in_words: bool = False) -> str:
+    """A mean with half of its interval, or a range of what runs cost; an exact one like any other number."""
     if estimate is None:
         return "–"
-    half = NUM_STDERR * estimate.stderr
+    if is_range(estimate):
+        return _show_range(estimate, in_words=in_words)
+    half = half_width(estimate)
     if not (math.isfinite(estimate.mean) and 0 < half < math.inf):
         return show(estimate.mean)
     exponent = math.floor(math.log10(max(abs(estimate.mean), half)))
@@ -42,10 +47,22 @@ def show_estimate(estimate: Estimate | None) -> str:
     last = int(leading.split("e")[1]) - (1 if leading[0] == "1" else 0) - shift  # place of the last digit
     if last < -_LARGE:  # the error is negligible
         return show(estimate.mean, digits=_LARGE)
-    values = (value / 10.0**shift for value in (estimate.mean, half))
+    values = (float(Decimal(value).scaleb(-shift)) for value in (estimate.mean, half))
     mean, error = (f"{round(value, -last):.{max(-last, 0)}f}" for value in values)
     text = f"{_signed(mean)} ± {error}"
     return f"({text})·{_power(shift)}" if shift else text
+
+
+def is_range(estimate: Estimate) -> bool:
+    """Whether quantiles of runs are shown in place of a mean, which cannot be known."""
+    return not estimate.has_interval and estimate.median is not None
+
+
+def half_width(estimate: Estimate) -> float:
+    """Of the interval around a mean, on its wider side; zero of exact values, and where none is claimed."""
+    if estimate.low is None or estimate.high is None or math.isinf(estimate.mean):
+        return 0.0
+    return max(estimate.high - estimate.mean, estimate.mean - estimate.low)
 
 
 def show_percent(part: float, whole: float) -> str | None:
@@ -63,9 +80,11 @@ def show_seconds(seconds: float) -> str:
     return f"{minutes} min {rest:02d} s"
 
 
-def _with_power(value: float, exponent: int, digits: int) -> str:
-    mantissa = _signed(f"{value / 10.0**exponent:.{digits - 1}f}")
-    return _power(exponent) if mantissa == "1" else f"{mantissa}·{_power(exponent)}"
+def _show_range(estimate: Estimate, *, in_words: bool) -> str:
+    median, most = show(estimate.median), show(estimate.most)
+    text = f"median {median}, 9 in 10 below {most}" if in_words else f"{median} … {most}"
+    share = show(100 * estimate.diverged, digits=1)
+    return f"{text}, {share} % diverge" if estimate.diverged > 0 else text
 
 
 def _power(exponent: int) -> str:

@@ -177,13 +177,14 @@ def _template() -> jinja2.Template:
     )
     functions: dict[str, Any] = {
         "show": numbers.show,
-        "estimate": numbers.show_estimate,
+        "estimate": lambda estimate: numbers.show_estimate(estimate).replace(", ", ",\n"),
         "seconds": numbers.show_seconds,
         "plotly_text": plain,
         "in_words": lambda name: WORDS.get(name, name),
         "name_of": name_of,
     }
     environment.filters.update(functions)
+    environment.globals["ranges"] = numbers.RANGES
     environment.globals.update(
         panel_id=panel_id, series_of=series_of, describe_panel=describe_panel, says_nothing=says_nothing
     )

@@ -8,7 +8,7 @@ import math
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import matplotlib.figure
@@ -33,7 +33,7 @@ from lqgap.report.figure import (
     ends,
     extent,
     log_ticks,
-    lower_half,
+    lower_halves,
 )
 from lqgap.report.numbers import show
 from lqgap.report.palette import LIGHT, NUM_SHADES, shade
@@ -164,15 +164,15 @@ def _points(axes: Axes, mark: Points, panel: Panel) -> None:
     colour, alpha = LIGHT[mark.style.colour], 0.45 if mark.is_faint else 1.0
     line = {"points": "", "line": "-", "line and points": "-", "steps": "-"}[mark.kind]
     if mark.has_band:
-        low = [y - lower_half(y, half, panel.y) for y, half in zip(mark.y, mark.half_y, strict=True)]
+        low = [y - half for y, half in zip(mark.y, lower_halves(mark, "y", panel.y), strict=True)]
         high = [y + half for y, half in zip(mark.y, mark.half_y, strict=True)]
         axes.fill_between(mark.x, low, high, color=colour, alpha=0.18, linewidth=0)
     has_symbols = mark.kind in ("points", "line and points")
     drawn: ErrorbarContainer = axes.errorbar(
         mark.x,
         mark.y,
-        xerr=_errors(mark.x, mark.half_x, panel.x),
-        yerr=None if mark.has_band else _errors(mark.y, mark.half_y, panel.y),
+        xerr=_errors(mark, "x", panel.x),
+        yerr=None if mark.has_band else _errors(mark, "y", panel.y),
         linestyle=(0, (4, 3)) if line and mark.style.is_dashed else line or "none",
         linewidth=0.75 * mark.width,
         elinewidth=1.2,
@@ -188,11 +188,9 @@ def _points(axes: Axes, mark: Points, panel: Panel) -> None:
         drawn.lines[0].set_drawstyle("steps-post")
 
 
-def _errors(values: Iterable[float], halves: Iterable[float], axis: Axis) -> list[list[float]] | None:
-    halves = list(halves)
-    if not any(half > 0 for half in halves):
-        return None
-    return [[lower_half(value, half, axis) for value, half in zip(values, halves, strict=True)], halves]
+def _errors(mark: Points, which: Literal["x", "y"], axis: Axis) -> list[list[float]] | None:
+    halves = list(mark.half_x if which == "x" else mark.half_y)
+    return [lower_halves(mark, which, axis), halves] if any(half > 0 for half in halves) else None
 
 
 def _cells(axes: Axes, mark: Cells) -> None:
