@@ -53,7 +53,7 @@ def observations(*shape):
 
 def test_each_environment_has_a_controller_of_its_own(policy):
     record = observations(8, 3)
-    controllers = [Controller(policy, limits=(-0.8, 0.8)) for _ in range(3)]
+    controllers = [Controller(policy, limits=(-0.8, 0.8), ends=True) for _ in range(3)]
     predictor, state = Predictor(policy, limits=(-0.8, 0.8)), None
     for y in record:
         action, state = predictor.predict(y, state)
@@ -74,7 +74,7 @@ def test_it_acts_as_the_policy_does_in_a_rollout(policy):
 def test_an_episode_starts_afresh_where_it_is_said_to(policy):
     record = observations(6, 2)
     predictor = Predictor(policy)
-    state, reborn = None, Controller(policy)
+    state, reborn = None, Controller(policy, ends=True)
     for time, y in enumerate(record):
         action, state = predictor.predict(y, state, episode_start=np.array([False, time in (0, 3)]))
         if time == 3:
@@ -131,7 +131,7 @@ def test_random_policies_draw_for_each_environment_and_episode_and_can_be_repeat
 
 def test_a_lost_observation_is_predicted_over():
     policy = policy_of("stationary")
-    predictor, controller = Predictor(policy), Controller(policy)
+    predictor, controller = Predictor(policy), Controller(policy, ends=True)
     state = None
     for y in (np.array([1.0]), np.array([np.nan]), np.array([0.5])):
         action, state = predictor.predict(y, state)

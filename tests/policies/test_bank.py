@@ -1,3 +1,5 @@
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,7 +10,7 @@ from programs import replay
 from random_systems import random_plant, random_record
 
 import lqgap as lg
-from lqgap.policies import FiniteHorizonLQG, ModelBank, StationaryLQG
+from lqgap.policies import FiniteHorizonLQG, ModelBank, ProbingBank, StationaryLQG
 
 
 @eqx.filter_jit
@@ -132,6 +134,108 @@ def test_an_observation_that_was_lost_whole_leaves_the_posterior_alone():
     bank = ModelBank(lg.stack(plants))
     memory, _ = propose(bank, bank.init(jax.random.key(0)), jnp.full(2, jnp.nan), jnp.zeros(2))
     np.testing.assert_array_equal(memory.log_likelihood, 0)
+
+
+@eqx.filter_jit
+def watch(bank, y, u):
+    """The memory after every step of a record."""
+
+    def step(memory, now):
+        memory, _ = bank.propose(memory, *now)
+        return memory, memory
+
+    u_last = jnp.concatenate([jnp.zeros((1, u.shape[1])), u[:-1]])
+    return jax.lax.scan(step, bank.init(jax.random.key(0)), (y, u_last))[1]
+
+
+def calm_record(steps=60):
+    """A run of a plant, whose samples no member finds absurd, and the bank of it and another."""
+    plants = [random_plant(0), random_plant(1)]
+    run = lg.rollout(StationaryLQG(plants[0]), plants[0], horizon=steps - 1, key=jax.random.key(0))
+    return ModelBank(lg.stack(plants)), np.array(run.y), np.array(run.u)
+
+
+@pytest.mark.parametrize("spike", [1e2, 1e4, 1e8, 1e200])
+def test_an_absurd_sample_counts_as_lost(spike):
+    bank, y, u = calm_record()
+    assert not np.any(watch(bank, y, u).is_lost)
+    wild, lost = y.copy(), y.copy()
+    wild[40, 1] += spike
+    lost[40] = np.nan
+    seen, expected = watch(bank, wild, u), watch(bank, lost, u)
+    np.testing.assert_array_equal(np.flatnonzero(seen.is_lost), [40])
+    np.testing.assert_allclose(seen.xhat, expected.xhat, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(seen.log_likelihood, expected.log_likelihood, rtol=1e-9)
+
+
+def test_what_goes_on_is_no_fault_of_the_sensor():
+    """A jump: three samples are lost, then all are taken in. A first state far off: none is lost."""
+    bank, y, u = calm_record()
+    jumped = np.concatenate([y, y + 1e3])
+    assert np.flatnonzero(watch(bank, jumped, np.concatenate([u, u])).is_lost).tolist() == [60, 61, 62]
+    assert not np.any(watch(bank, y + 1e3, u).is_lost)
+
+
+def test_what_is_absurd_does_not_depend_on_units():
+    bank, y, u = calm_record()
+    y[30] *= 25  # near the limit for some seeds, beyond it for others
+    y[45] += 40
+    units = np.asarray([100.0, 0.01])
+    plants = [random_plant(0), random_plant(1)]
+    scaled = [
+        lg.LQG(p.A, p.B, units[:, None] * p.C, Q=p.Q, R=p.R, W=p.W, V=np.outer(units, units) * p.V, S0=p.S0)
+        for p in plants
+    ]
+    other = watch(ModelBank(lg.stack(scaled)), y * units, u)
+    plain = watch(bank, y, u)
+    assert np.any(plain.is_lost)
+    np.testing.assert_array_equal(plain.is_lost, other.is_lost)
+    difference = plain.log_likelihood - other.log_likelihood
+    np.testing.assert_allclose(difference[:, 0], difference[:, 1], atol=1e-6)
+
+
+def test_a_spike_leaves_derivatives_finite():
+    bank, y, u = calm_record()
+    y[40] += 1e200
+
+    @jax.grad
+    def slope(temperature):
+        hot = eqx.tree_at(lambda b: b.log_temperature, bank, temperature)
+        return jnp.sum(hot.weights(jax.tree.map(lambda leaf: leaf[-1], watch(hot, y, u))) ** 2)
+
+    assert np.isfinite(slope(jnp.asarray(0.1)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wrap", [lambda bank: bank, lambda bank: ProbingBank(bank, key=jax.random.key(0))])
+def test_the_cost_of_a_loop_is_as_before_twenty_steps_after_a_spike(wrap):
+    family = lg.plants.mass_spring_damper(stiffness=(0.5, 4.0), gain=(1.0, 5.0))
+    policy = wrap(ModelBank(family.grid(4).systems))
+    keys = jax.random.split(jax.random.key(1), 50)
+    for truth in ([0.5, 1.0], [4.0, 5.0], [2.1, 2.2], [0.9, 4.4]):
+        plant = family.system(truth)
+        calm, struck = (_loops(policy, plant, keys, spike)[:, 120:] for spike in (0.0, 1e4))
+        # The same noise in both: what is left of the spike is the difference.
+        assert np.mean(struck) < 1.1 * np.mean(calm)
+        assert np.max(np.mean(struck, axis=1) / np.mean(calm, axis=1)) < 1.1
+
+
+@eqx.filter_jit
+@functools.partial(eqx.filter_vmap, in_axes=(None, None, 0, None))
+def _loops(policy, plant, key, spike):
+    """The cost of every step of a loop whose sensor has a spike at step 100."""
+    noise = jax.random.normal(key, (300, 3))
+
+    def step(carry, now):
+        memory, x, u = carry
+        time, z = now
+        y = plant.C @ x + jnp.linalg.cholesky(plant.V) @ z[2:]
+        memory, u = policy.step(memory, y + jnp.where(time == 100, spike, 0.0), u)
+        x = plant.A @ x + plant.B @ u + lg.linalg.sqrt_psd(plant.W) @ z[:2]
+        return (memory, x, u), y @ plant.Q @ y + u @ plant.R @ u
+
+    start = (policy.init(key), jnp.zeros(2), jnp.zeros(1))
+    return jax.lax.scan(step, start, (jnp.arange(300), noise))[1]
 
 
 @pytest.mark.parametrize(

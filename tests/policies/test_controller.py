@@ -19,7 +19,7 @@ def test_it_chooses_what_the_policy_chooses_in_a_rollout():
 
 
 def test_reset_begins_anew_also_with_another_key():
-    controller = lg.Controller(every_policy.make_policies()["RandomProbe"], key=jax.random.key(1))
+    controller = lg.Controller(every_policy.make_policies()["RandomProbe"], key=jax.random.key(1), ends=True)
     first = [controller(np.ones(2)) for _ in range(3)]
     controller.reset(key=jax.random.key(1))
     np.testing.assert_array_equal([controller(np.ones(2)) for _ in range(3)], first)
@@ -84,8 +84,58 @@ def test_a_number_serves_where_there_is_one_output():
     assert lg.Controller(StationaryLQG(plant))(1.0) == lg.Controller(StationaryLQG(plant))([1.0])
 
 
+def test_a_policy_that_will_stop_is_warned_of_at_once():
+    policy = FiniteHorizonLQG(PLANT, 7)
+    with pytest.warns(lg.LqgapWarning, match=r"steps 0\.\.7.* error at step 8: use one without a horizon"):
+        lg.Controller(policy)
+    lg.Controller(policy, ends=True)  # known, and no warning
+
+
+@pytest.mark.parametrize("name", [*every_policy.NAMES, pytest.param("LQG-VTR", marks=pytest.mark.slow)])
+def test_a_run_that_was_interrupted_goes_on_to_the_bit(tmp_path, name):
+    if name == "LQG-VTR":
+        policy = lg.adaptive.LQGVTR(lg.simulators.Finite(every_policy.PLANTS), horizon=12).policy()
+    else:
+        policy = every_policy.make_policies()[name]
+    y = np.random.default_rng(0).normal(size=(12, 2))
+    controller = lg.Controller(policy, limits=(-0.4, 0.4), key=jax.random.key(3), ends=True)
+    whole = [controller(now) for now in y]
+    controller.reset(key=jax.random.key(3))
+    first = [controller(now, applied=None if t != 4 else [0.05]) for t, now in enumerate(y[:5])]
+    controller.save(tmp_path / "state")
+    later = [controller(now) for now in y[5:]]
+    again = lg.Controller(policy, limits=(-0.4, 0.4), ends=True)  # as in a new process: with another key
+    again.restore(tmp_path / "state")
+    np.testing.assert_array_equal(again.u_last, first[-1])
+    np.testing.assert_array_equal([again(now) for now in y[5:]], later)
+    if name != "Zero":
+        assert np.any(np.asarray(later) != 0)
+    np.testing.assert_array_equal(first[:4], whole[:4])
+    again.reset()
+    controller.reset()
+    np.testing.assert_array_equal(again(y[0]), controller(y[0]))  # the same chance in the next episode, too
+
+
+def test_the_state_of_another_policy_is_refused_and_changes_nothing(tmp_path):
+    bank = every_policy.make_policies()["ModelBank mixture"]
+    likeliest = every_policy.make_policies()["ModelBank map"]
+    controller, other = lg.Controller(bank, ends=True), lg.Controller(likeliest, ends=True)
+    controller(np.ones(2))
+    controller.save(tmp_path / "state")
+    with pytest.raises(lg.InvalidArgumentError, match="of a controller with another policy"):
+        other.restore(tmp_path / "state")
+    content = bytearray((tmp_path / "state").read_bytes())
+    content[-1] ^= 1
+    (tmp_path / "state").write_bytes(content)
+    expected = lg.Controller(bank, ends=True)
+    expected(np.ones(2))
+    with pytest.raises(lg.CorruptFileError, match="checksum"):
+        controller.restore(tmp_path / "state")
+    np.testing.assert_array_equal(controller(np.ones(2)), expected(np.ones(2)))
+
+
 def test_beyond_its_horizon_a_policy_is_not_asked():
-    controller = lg.Controller(FiniteHorizonLQG(PLANT, 1))
+    controller = lg.Controller(FiniteHorizonLQG(PLANT, 1), ends=True)
     controller(np.ones(2))
     controller(np.ones(2))
     with pytest.raises(lg.InvalidArgumentError, match=r"steps 0\.\.1"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.training.checkpoint import Checkpoint, fingerprint
+from lqgap.training.checkpoint import Checkpoint
 
 
 @functools.cache
@@ -37,16 +37,3 @@ def test_what_belongs_to_another_or_is_damaged_is_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:20])
     with pytest.raises(lg.CorruptFileError, match="damaged"):
         Checkpoint(path, "x").load(state())
-
-
-def test_a_fingerprint_tells_values_shapes_and_keys_apart():
-    prints = {
-        fingerprint(jnp.ones(2)),
-        fingerprint(jnp.ones((2, 1))),
-        fingerprint(jnp.zeros(2)),
-        fingerprint(jax.random.key(0)),
-        fingerprint(jax.random.key(1)),
-        fingerprint("a"),
-    }
-    assert len(prints) == 6
-    assert fingerprint(jnp.ones(2)) in prints

@@ -26,9 +26,9 @@ from lqgap.experiments.store import key_of
 from lqgap.experiments.study import FamilyPlant, MatrixPlant, Study
 from lqgap.simulators import AbstractFamily, Finite, Parameter
 from lqgap.simulators.parameters import require_names
+from lqgap.states import fingerprint
 from lqgap.systems import LQG, stack
 from lqgap.systems.lqg import MATRICES
-from lqgap.training.checkpoint import fingerprint
 
 NUM_COARSE = 16  # members of a class that grows, at first
 MAX_MEMBERS = 400  # of the class: banks run a filter for each

@@ -11,7 +11,6 @@ from lqgap.policies.policy import AbstractLinearPolicy, AbstractPolicy, Abstract
 from lqgap.policies.probing import ProbingBank, RandomProbe
 from lqgap.policies.recurrent import Recurrent
 from lqgap.policies.serialization import load_policy, save_policy
-from lqgap.policies.stabilized import Stabilized
 
 __all__ = [
     "AbstractLinearPolicy",
@@ -28,7 +27,6 @@ __all__ = [
     "ProbingBank",
     "RandomProbe",
     "Recurrent",
-    "Stabilized",
     "StationaryLQG",
     "Zero",
     "explore_then_commit",

@@ -9,6 +9,11 @@ Filters are exact from the first observation on and steady once they have settle
 constant). Gains are those of the long run, so that a bank goes on for ever, or with a horizon those of each
 step of a task that ends. The filters' gains are planned for whole records: a lost observation is predicted
 over, and does not change the gains after it.
+
+A sample that is absurd to every member, whose smallest e'S^-1 e has a probability below 1e-50, is a fault of
+the sensor and counts as lost. But it may also be a jump of the state, a first state far off, or a plant that
+no member is like. So twenty samples that are not absurd buy the right to lose one, three at most are saved
+up, and an absurd sample that is taken in for want of it ends what was saved.
 """
 
 from typing import Any, Literal
@@ -16,17 +21,20 @@ from typing import Any, Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from scipy.special import chdtri
 
 from lqgap.arguments import IntLike, is_concrete, read_count
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.policies.optimal import FILTERS
 from lqgap.policies.policy import AbstractPolicy, entry_at, move_ahead, require_one_of
 from lqgap.systems import LQG, Optimum, solve, solve_finite
-from lqgap.systems.innovation import filter_step
+from lqgap.systems.innovation import fill_lost
 from lqgap.systems.settling import settle_filters
 
 MODES = ("mixture", "map", "thompson")
+ABSURD = 1e-50  # probability below which a sample is absurd
+CALM, MAX_LOST = 20, 3
 SHAPING_UNIT = 0.1  # of a gain: a change that matters about as much as one of the prior or the temperature
 
 
@@ -35,6 +43,8 @@ class BankMemory(eqx.Module):
 
     xhat: Float[Array, "member state"]
     log_likelihood: Float[Array, " member"]
+    credit: Int[Array, ""]  # samples that were not absurd, of which CALM pay for one that counts as lost
+    is_lost: Bool[Array, ""]  # whether the last one did
     time: Int[Array, ""]
     key: PRNGKeyArray
 
@@ -124,6 +134,8 @@ class ModelBank(AbstractPolicy):
         return BankMemory(
             xhat=jnp.zeros_like(self.A[:, 0]),
             log_likelihood=jnp.zeros_like(self.A[:, 0, 0]),
+            credit=jnp.asarray(0),
+            is_lost=jnp.asarray(False),
             time=jnp.asarray(0),
             key=key,
         )
@@ -147,17 +159,25 @@ class ModelBank(AbstractPolicy):
         """The memory after an observation, and the input each member would choose."""
         now = memory.time
         K, L, S = (entry_at(stack, now) for stack in (self.K, self.L, self.S))
-        filtered = jax.vmap(filter_step, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
-            self.A, self.B, self.C, L, S, memory.xhat, u_last, y
+        predicted = jnp.einsum("kij,kj->ki", self.A, memory.xhat) + self.B @ u_last
+        filled = jax.vmap(lambda C, S, x: fill_lost(y - C @ x, S))(self.C, S, predicted)
+        is_absurd = jnp.min(filled.distance) > chdtri(self.num_outputs, ABSURD)
+        is_lost = is_absurd & (memory.credit >= CALM)
+        saved = jnp.where(is_absurd, 0, jnp.minimum(memory.credit + 1, MAX_LOST * CALM))
+        innovation, evidence = (
+            jnp.where(is_lost, 0, part) for part in (filled.innovation, filled.log_density)
         )
-        gains = K + SHAPING_UNIT * K @ self.shaping
+        xhat = predicted + jnp.einsum("kij,kj->ki", L, innovation)
         memory = BankMemory(
-            xhat=filtered.xhat,
-            log_likelihood=memory.log_likelihood + filtered.log_density,
+            xhat=xhat,
+            log_likelihood=memory.log_likelihood + evidence,
+            credit=jnp.where(is_lost, memory.credit - CALM, saved),
+            is_lost=is_lost,
             time=now + 1,
             key=memory.key,
         )
-        return memory, -jnp.einsum("kij,kj->ki", gains, filtered.xhat)
+        gains = K + SHAPING_UNIT * K @ self.shaping
+        return memory, -jnp.einsum("kij,kj->ki", gains, xhat)
 
     def log_posterior(self, memory: BankMemory) -> Float[Array, " member"]:
         """Log of the posterior weights, up to a constant."""

@@ -4,9 +4,12 @@
     while True:
         plant.write(controller(plant.read()))
 
-The step is compiled when the controller is made, so that the first call is as fast as the others.
+The step is compiled when the controller is made, so that the first call is as fast as the others. `save` and
+`restore` carry over what it knows where a process has to start again: it goes on as before, to the bit.
 """
 
+import os
+import warnings
 from typing import Any
 
 import jax
@@ -15,9 +18,12 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from lqgap.arguments import read_key
-from lqgap.errors import InvalidArgumentError, NotConvergedError
+from lqgap.errors import InvalidArgumentError, LqgapWarning, NotConvergedError
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
+from lqgap.states import fingerprint, read_state, write_state
+
+KIND = "controller"
 
 
 class Controller:
@@ -28,6 +34,8 @@ class Controller:
         nan_is_lost: whether NaN in an observation is a lost component; by default it is an error, and a
             lost observation is None.
         key: for policies that draw random numbers.
+        ends: whether the task ends where the policy does; without it, a policy with a horizon, which would
+            stop a loop that goes on, is warned of.
     """
 
     def __init__(
@@ -37,12 +45,21 @@ class Controller:
         limits: LimitsLike = None,
         nan_is_lost: bool = False,
         key: PRNGKeyArray | None = None,
+        ends: bool = False,
     ):
         self.policy = require_policy("policy", policy)
         self._key = jax.random.key(0) if key is None else read_key(key)
         self.nan_is_lost = nan_is_lost
         self._lost = np.full(policy.num_outputs, np.nan)
         self._last_step = np.inf if policy.horizon is None else policy.horizon
+        if policy.horizon is not None and not ends:
+            warnings.warn(
+                f"the policy was made for steps 0..{policy.horizon}, and will raise an error at step "
+                f"{policy.horizon + 1}: use one without a horizon (ModelBank(systems), or a study with "
+                f"ends = false), or say ends=True if the task ends there",
+                LqgapWarning,
+                stacklevel=2,
+            )
         self._start(self._key)
         allowed = read_limits(limits, num_inputs=policy.num_inputs)
         self._step = _compile(policy, allowed, policy.init(self._key))
@@ -57,6 +74,27 @@ class Controller:
         """Forget everything, as before the first observation; without a key, with new chance."""
         self._key = jax.random.split(self._key)[0] if key is None else read_key(key)
         self._start(self._key)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all that it has learned and remembers; a file in that place is replaced at once."""
+        write_state(path, self._state, kind=KIND, owner=fingerprint(self.policy))
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Go on from what `save` wrote, of a controller with the same policy."""
+        state, _ = read_state(
+            path,
+            self._state,
+            kind=KIND,
+            owner=fingerprint(self.policy),
+            refusal="of a controller with another policy",
+        )
+        self._leaves, self._applied, time, key = state
+        self._u_last, self._time = np.array(self._applied), int(time)
+        self._key = jax.random.wrap_key_data(key, impl=jax.random.key_impl(self._key))
+
+    @property
+    def _state(self) -> tuple[Any, ...]:
+        return self._leaves, self._applied, np.asarray(self._time), jax.random.key_data(self._key)
 
     def _start(self, key: PRNGKeyArray) -> None:
         self._leaves = _flatten(self.policy.init(key))
@@ -91,7 +129,10 @@ class Controller:
 
     def __reduce__(self) -> Any:
         """Compiled code cannot be copied or pickled."""
-        raise TypeError("a Controller cannot be pickled or copied: keep its policy, and make a new one of it")
+        raise TypeError(
+            "a Controller cannot be pickled or copied: keep its policy, and make a new one of it; save and "
+            "restore carry over what it remembers"
+        )
 
     def _read(self, name: str, value: Any, size: int, nan_allowed: bool) -> np.ndarray:
         # A masked entry is a lost one.

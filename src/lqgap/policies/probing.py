@@ -118,7 +118,7 @@ class ProbingBank(AbstractWrapper):
         mean = weights @ wanted
         # The tiny number keeps the derivative of the root finite where all members agree.
         spread = jnp.sqrt(weights @ (wanted - mean[None, :]) ** 2 + 1e-12)
-        seen = jnp.where(jnp.isnan(y), 0, y) / self.output_scale
+        seen = jnp.where(jnp.isnan(y) | memory.is_lost, 0, y) / self.output_scale
         known = jnp.concatenate([weights, mean, spread, seen, u_last / self.input_scale])
         leaning = jax.nn.softmax(self.bank.log_posterior(memory) + self.lean(known)) @ inputs
         probe = self.probe(jnp.concatenate([known, leaning / self.input_scale]))

@@ -29,6 +29,14 @@ class Filtered(eqx.Module):
     log_density: Float[Array, ""]
 
 
+class Filled(eqx.Module):
+    """An innovation with its lost components filled; how likely those seen were, and e' S^-1 e of them."""
+
+    innovation: Float[Array, " output"]
+    log_density: Float[Array, ""]
+    distance: Float[Array, ""]
+
+
 class InnovationLaw(eqx.Module):
     """N(0, S) with what its density needs: nothing is left to solve where nothing is lost."""
 
@@ -66,34 +74,39 @@ def correct_by_gain(
     """xhat_{t|t} from xhat_{t|t-1}; a lost component of y (NaN) is taken as expected from those seen."""
     innovation = y - C @ predicted
     if isinstance(S, InnovationLaw):
-        filled, log_density = jax.lax.cond(
+        filled = jax.lax.cond(
             jnp.any(jnp.isnan(y)),
             lambda: fill_lost(innovation, S.S),
-            lambda: (innovation, S.peak - 0.5 * innovation @ S.precision @ innovation),
+            lambda: _unfilled(innovation, S),
         )
     else:
-        filled, log_density = fill_lost(innovation, S)
-    return Filtered(predicted + L @ filled, filled, log_density)
+        filled = fill_lost(innovation, S)
+    return Filtered(predicted + L @ filled.innovation, filled.innovation, filled.log_density)
 
 
 def complete(
     y: Float[Array, " output"], expected: Float[Array, " output"], S: Float[Array, "output output"]
 ) -> Float[Array, " output"]:
     """The observation with its lost components (NaN) as expected from those seen."""
-    return expected + fill_lost(y - expected, S)[0]
+    return expected + fill_lost(y - expected, S).innovation
 
 
-def fill_lost(
-    innovation: Float[Array, " output"], S: Float[Array, "output output"]
-) -> tuple[Float[Array, " output"], Float[Array, ""]]:
-    """The innovation with its lost components (NaN) filled, and the log-density of those seen."""
+def fill_lost(innovation: Float[Array, " output"], S: Float[Array, "output output"]) -> Filled:
+    """The innovation with its lost components (NaN) filled by their conditional mean."""
     seen = ~jnp.isnan(innovation)
     known = jnp.where(seen, innovation, 0)
     masked = jnp.where(seen[:, None] & seen[None, :], S, jnp.eye(len(S), dtype=S.dtype))
     solve = solve_unrolled if len(S) <= MAX_UNROLLED else _solve
     precision_times, log_density = solve(masked, known)
     log_density = log_density - 0.5 * jnp.sum(seen).astype(S.dtype) * math.log(2 * math.pi)
-    return jnp.where(seen, innovation, S @ precision_times), log_density
+    return Filled(
+        jnp.where(seen, innovation, S @ precision_times), log_density, distance=known @ precision_times
+    )
+
+
+def _unfilled(innovation: Array, law: InnovationLaw) -> Filled:
+    distance = innovation @ law.precision @ innovation
+    return Filled(innovation, law.peak - 0.5 * distance, distance)
 
 
 def _solve(S: Array, e: Array) -> tuple[Array, Array]:

@@ -21,7 +21,8 @@ from lqgap.policies.limits import Limits, read_limits
 from lqgap.progress import track
 from lqgap.simulators import Finite
 from lqgap.simulators.family import AbstractFamily
-from lqgap.training.checkpoint import Checkpoint, fingerprint
+from lqgap.states import fingerprint
+from lqgap.training.checkpoint import Checkpoint
 from lqgap.training.engine import TrainingState, make_trainer
 from lqgap.training.objective import AbstractObjective, is_exact, make_objective
 from lqgap.training.options import TrainingOptions, read_options

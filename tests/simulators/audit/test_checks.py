@@ -51,14 +51,14 @@ def test_unstable_members_are_named_and_pruned():
     report = check_assumptions(family.grid(4))
     [stable] = [check for check in report.checks if "open loop" in check.statement]
     assert (stable.as_printed, stable.repaired, stable.member) == (False, False, 3)
-    assert "rho(A) = 1.1 >= 1: needs a stabilising inner policy" in stable.remedy
+    assert "rho(A) = 1.1 >= 1: policies may stabilise it" in stable.remedy
     np.testing.assert_allclose(report.prune().parameters[:, 0], [0.5, 0.7, 0.9])
     assert check_assumptions(report.prune()).holds_after_repair
 
 
 def test_nothing_is_left_of_a_class_that_is_all_unstable():
     report = check_assumptions(Finite([lqgap.LQG([[1.1]], [[1.0]], [[1.0]])]))
-    with pytest.raises(InvalidArgumentError, match=r"no member.*stabilising inner policy"):
+    with pytest.raises(InvalidArgumentError, match=r"no member.*find_stabilizer may stabilise them"):
         report.prune()
 
 

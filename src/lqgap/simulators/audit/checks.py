@@ -23,7 +23,9 @@ from lqgap.simulators.finite import Finite, member_error
 MODE_TOLERANCE = 1e-8  # relative; below it a mode counts as uncontrollable or unobservable
 GRAMIAN_TOLERANCE = 1e-15
 
-STABILISE = "a stabilising inner policy (u = inner(y) + v), or a range without these members: audit.prune()"
+STABILISE = (
+    "policies may stabilise it (a bank, lqgap.find_stabilizer); bounds need a range without it: audit.prune()"
+)
 COORDINATES = "a change of state coordinates: audit.repair()"
 
 
@@ -97,7 +99,7 @@ def _stable(measures: Measures) -> Check:
         value=radius,
         margin=1 - radius,
         member=member,
-        remedy="" if radius < 1 else f"rho(A) = {radius:.4g} >= 1: needs {STABILISE}",
+        remedy="" if radius < 1 else f"rho(A) = {radius:.4g} >= 1: {STABILISE}",
     )
 
 

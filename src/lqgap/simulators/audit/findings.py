@@ -60,7 +60,7 @@ class Audit(eqx.Module):
             radius = float(np.min(self.measures.spectral_radius))
             raise InvalidArgumentError(
                 f"pruning would leave no member: each has rho(A) >= 1 (the least {radius:.4g}) or no "
-                f"optimum; a stabilising inner policy is needed instead"
+                f"optimum; no bound holds, but a bank or lqgap.find_stabilizer may stabilise them"
             )
         return self.members.subset(keep)
 
