@@ -30,6 +30,13 @@ def test_a_real_plant_worse_than_all_that_was_searched_is_the_worst_case():
     assert "On the worst real plant, it costs 99 ± 2 more" in sentence(record)
 
 
+def test_without_ranges_a_simulator_worse_than_all_real_plants_is_the_worst_case():
+    record = example_record()
+    methods = [gaps.model_copy(update={"box_worst": None}) for gaps in record.gaps.methods]
+    record = record.model_copy(update={"gaps": record.gaps.model_copy(update={"methods": methods})})
+    assert "On the worst simulator, it costs 19.6 ± 0.3 more" in sentence(record)
+
+
 def test_without_a_bound_nothing_is_said_of_other_controllers():
     record = example_record(bracket=None)
     assert sentence(record).endswith("that knows the plant exactly.")

@@ -43,9 +43,14 @@ def answer(record: Record) -> Answer:
         return Answer("No controller is recommended: the gaps are not measured yet.", "", "")
     if record.recommended is None or gaps is None:
         return Answer(_trouble(record), "", "")
-    worst, where = gaps.real_worst, "On the worst real plant"
-    if gaps.box_worst is not None and gaps.box_worst.mean > worst.mean:
-        worst, where = gaps.box_worst, "In the worst case found"
+    found = {
+        "On the worst real plant": gaps.real_worst,
+        "In the worst case found": gaps.box_worst,
+        "On the worst simulator": gaps.grid_worst,
+    }
+    where, worst = max(
+        ((where, each) for where, each in found.items() if each is not None), key=lambda pair: pair[1].mean
+    )
     horizon = record.gaps.horizon
     rest = (
         f". {where}, it costs {show_estimate(worst)} more over {horizon} steps than a controller that knows "
