@@ -12,7 +12,7 @@ HEADER = """# Which assumptions hold
 
 Written by `python docs/assumptions.py`: every built-in family with its default uncertainty, on a grid of {points} points along each interval, audited by
 `lqgap.check_assumptions`. *Printed* is the condition as the paper states it, *repaired* what the corrected theory needs: general noise, stabilisable and
-detectable instead of controllable and observable, and closed loops that contract in one weighted norm found over the class.
+detectable instead of controllable and observable. Coordinates of the state are free: closed loops contract if they do in one weighted norm, found over the class; no verdict depends on units.
 
 | family | members | rho(A) | norm of A - BK | gamma_1, weighted (condition) | gamma_2 | printed | repaired | what fails, and what repairs it |
 |---|---|---|---|---|---|---|---|---|

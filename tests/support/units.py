@@ -1,7 +1,5 @@
 """The same plants in other units: coordinates of the state, scales of inputs and outputs."""
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,26 +46,25 @@ def random_coordinates(seed, num_states, *, decades):
     )
 
 
-def in_other_coordinates(members, T):
-    """The members with the state T x."""
-    return Finite(_in_coordinates(members.systems, jnp.asarray(T)), members.parameters, names=members.names)
-
-
 def in_other_units(members, *, inputs, outputs):
     """The members with inputs and outputs multiplied by vectors; the cost is the same."""
     systems = _in_units(members.systems, jnp.asarray(inputs), jnp.asarray(outputs))
     return Finite(systems, members.parameters, names=members.names)
 
 
-@jax.jit
-@functools.partial(jax.vmap, in_axes=(0, None))
-def _in_coordinates(plant, T):
-    return change_coordinates(plant, T)
+def moved_family(family, T, *, inputs, outputs):
+    """The family with the state T x and inputs and outputs multiplied by vectors."""
+
+    def build(**values):
+        plant = change_coordinates(family.build(**values), jnp.asarray(T))
+        return measured_in(plant, jnp.asarray(inputs), jnp.asarray(outputs))
+
+    extents = {p.name: list(p.choices) if p.choices else (p.low, p.high) for p in family.parameters}
+    return ParameterBox(build, extents)
 
 
-@jax.jit
-@functools.partial(jax.vmap, in_axes=(0, None, None))
-def _in_units(plant, inputs, outputs):
+def measured_in(plant, inputs, outputs):
+    """The plant with inputs and outputs multiplied by vectors; the cost is the same."""
     to_inputs, to_outputs = jnp.diag(1 / inputs), jnp.diag(1 / outputs)
     up = jnp.diag(outputs)
     return lg.LQG(
@@ -80,3 +77,6 @@ def _in_units(plant, inputs, outputs):
         V=up @ plant.V @ up,
         S0=plant.S0,
     )
+
+
+_in_units = jax.jit(jax.vmap(measured_in, in_axes=(0, None, None)))

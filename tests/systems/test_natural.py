@@ -2,7 +2,7 @@ import jax
 import numpy as np
 import pytest
 from random_systems import random_plant
-from units import SI, in_other_coordinates, in_other_units, random_coordinates, servo
+from units import SI, in_other_units, random_coordinates, servo
 
 import lqgap as lg
 from lqgap.systems import delay_input, markov_parameters
@@ -50,7 +50,7 @@ def test_inputs_and_outputs_see_the_same_plant(seed):
 @pytest.mark.parametrize("decades", [0, 6])
 def test_every_state_has_the_same_natural_coordinates(seed, decades):
     members = plants(seed)
-    moved = in_other_coordinates(members, random_coordinates(seed, 3, decades=decades))
+    moved = members.in_coordinates(random_coordinates(seed, 3, decades=decades))
     assert_same(naturalize(members.systems), naturalize(moved.systems), rtol=1e-8)
 
 

@@ -68,7 +68,7 @@ def audit(plants: Plants, *, grown: str | None = None) -> AuditedClass:
     if unstable:
         actions.append(f"kept {unstable} members that are open-loop unstable: no bound of the theory holds")
     contraction = found.contraction
-    if contraction is not None and contraction.holds and not found.holds_as_printed:
+    if contraction is not None and contraction.holds and found.constants["gamma_1"] >= 1:
         actions.append(
             f"bounds use a common weighted norm of condition {contraction.condition:.3g}, in which all "
             f"closed loops contract by {contraction.gamma:.4g}"

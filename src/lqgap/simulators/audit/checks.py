@@ -5,9 +5,9 @@ Assumption 2: the closed loops A - BK contract, in one norm for all members; mat
 Assumption 3: the predictors A - FC are strongly stable.
 
 Each is judged as the paper prints it and as the corrected theory needs it. Norms depend on coordinates, which
-are nobody's choice: verdicts and margins are those of coordinates that the class itself gives
-(`systems.natural`), the same in all units; the class-wide constants are those of the coordinates given. "As
-printed" mostly fails on real plants even so; "repaired" asks for a weighted norm, found over the class.
+the paper leaves open: a condition on norms holds if it does in some coordinates common to the class, and
+margins are those of coordinates that the class itself gives (`systems.natural`). So no verdict depends on
+units. The constants of the class do: they are those of the coordinates given; `repair` gives better ones.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,6 @@ GRAMIAN_TOLERANCE = 1e-15
 STABILISE = (
     "policies may stabilise it (a bank, lqgap.find_stabilizer); bounds need a range without it: audit.prune()"
 )
-COORDINATES = "a change of state coordinates: audit.repair()"
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what leaves double precision is infinite or NaN, and shown so
@@ -53,7 +52,7 @@ def check_assumptions(members: Finite) -> Audit:
         _controllable_gain(natural),
     ]
     if contraction is not None:
-        checks += [_contraction(natural, contraction), _bounded(natural)]
+        checks += [_contraction(given, contraction), _bounded(given)]
         checks += [_predictor(natural), _noise(natural)]
         contraction = eqx.tree_at(lambda found: found.weight, contraction, T.T @ contraction.weight @ T)
     return Audit(
@@ -163,25 +162,27 @@ def _controllable_gain(measures: Measures) -> Check:
     )
 
 
-def _contraction(measures: Measures, contraction: Contraction) -> Check:
-    printed, member = _worst(measures.contraction, np.nanargmax)
-    condition = f"condition {contraction.condition:.3g}"
-    found = f"gamma_1 = {contraction.gamma:.4f} in a common weighted norm of {condition}"
+def _contraction(given: Measures, contraction: Contraction) -> Check:
+    norm, _ = _worst(given.contraction, np.nanargmax)
+    here = f"in the coordinates given {norm:.4g}"
+    found = (
+        f"{here}; in those of audit.repair() {contraction.gamma:.4f} (condition {contraction.condition:.3g})"
+    )
     failed = (
-        f"no common weighted norm of condition below {MAX_CONDITION:g} was found in which all closed loops "
-        f"contract (best {contraction.gamma:.4f}, limited by member {contraction.member}): "
+        f"{here}, and no common weighted norm of condition below {MAX_CONDITION:g} was found in which all "
+        f"closed loops contract (best {contraction.gamma:.4f}, limited by member {contraction.member}): "
         f"a smaller range or fewer members"
     )
-    remedy = f"{COORDINATES}; {found}" if contraction.holds else failed
+    remedy = "" if norm < 1 else found
     return Check(
         assumption="A2",
-        statement="closed loops contract: ||A - BK|| <= gamma_1 < 1",
-        as_printed=printed < 1,
+        statement="closed loops contract in some coordinates: ||A - BK|| <= gamma_1 < 1",
+        as_printed=contraction.holds,
         repaired=contraction.holds,
-        value=printed,
+        value=contraction.gamma,
         margin=1 - contraction.gamma,
-        member=member,
-        remedy="" if printed < 1 else remedy,
+        member=contraction.member,
+        remedy=remedy if contraction.holds else failed,
     )
 
 

@@ -1,9 +1,10 @@
 """What the audit measures of every member: norms, decay, margins of controllability and observability.
 
 The margin of (A, B) is the smallest singular value of [A - lambda I, B] over the modes lambda of A, relative
-to the size of A, with B scaled to that size: how small a change of the matrices makes a mode uncontrollable.
-For stable A the Gramian adds how unequally controllable the modes are: its smallest eigenvalue, relative to
-the largest; it also detects what repeated modes hide from the first test. Neither forms powers of A.
+to the size of A, with B scaled to that size, and its columns to one: how small a change of the matrices makes
+a mode uncontrollable, whatever the units of inputs. For stable A the Gramian adds how unequally controllable
+the modes are: its smallest eigenvalue, relative to the largest; it also detects what repeated modes hide from
+the first test. Neither forms powers of A.
 
 Equations are solved in JAX, one kind at a time; the rest is NumPy on whole batches.
 """
@@ -111,7 +112,7 @@ def controllability(A: Float[np.ndarray, "member n n"], B: Float[np.ndarray, "me
     """The smallest singular value of [A - lambda I, B] over the modes of A, in units of ||A|| = ||B|| = 1."""
 
     def of_finite(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        A, B = (X / np.maximum(_norm(X), TINY)[:, None, None] for X in (A, B))
+        A, B = (X / np.maximum(_norm(X), TINY)[:, None, None] for X in (A, _unit_columns(B)))
         shifted = A[:, None] - np.linalg.eigvals(A)[:, :, None, None] * np.eye(A.shape[1])
         pencils = np.concatenate([shifted, np.repeat(B[:, None], A.shape[1], axis=1)], axis=3)
         return np.linalg.svd(pencils, compute_uv=False)[..., -1].min(axis=1)
@@ -150,6 +151,7 @@ def _largest_singular(X: np.ndarray) -> np.ndarray:
 
 
 def _gramian_ratio(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    B = _unit_columns(B)
     gramians = np.asarray(_lyapunov_sums(A, B @ _transpose(B)))
 
     def ratio(X: np.ndarray) -> np.ndarray:
@@ -166,6 +168,10 @@ def _deviation(X: Array, unit: Array) -> np.ndarray:
         return np.full(len(X), np.inf)
     inverse_root = (vectors / np.sqrt(values)).T
     return _norm(inverse_root @ np.asarray(X) @ inverse_root.T - np.eye(len(values)))
+
+
+def _unit_columns(B: np.ndarray) -> np.ndarray:
+    return B / np.maximum(np.linalg.norm(B, axis=1, keepdims=True), TINY)
 
 
 def _largest_mode(X: np.ndarray) -> np.ndarray:

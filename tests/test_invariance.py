@@ -1,0 +1,197 @@
+"""Results do not depend on the coordinates of the state, nor on the units of inputs and outputs.
+
+Rotations followed by units up to six powers of ten apart, and inputs and outputs in other units with Q, R, V and
+limits changed accordingly. A coordinate that is 10^6 times another keeps its relative precision, so that what is
+computed agrees to rounding times the condition of the problem itself; training, ten updates in double precision,
+amplifies that. A rotation *after* such units (x -> rotation units x) would lose covariances of 10^-12 in rounding of
+1e-16 relative to those of one: 1e-4 is then all that is left, whatever is computed from them.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from units import SCALED, SI, moved_family, random_coordinates, servo
+
+import lqgap as lg
+from lqgap.adaptive.vtr.calibration import calibrate
+from lqgap.evaluation import closed_loop_radius, find_worst, plan_memory
+from lqgap.identification import choose_probing, probing_for_gains
+from lqgap.policies import ModelBank
+from lqgap.simulators import check_assumptions
+from lqgap.training import TrainingOptions, find_stabilizer, train_robust
+
+FEW = ["mass_spring_damper", "thermal_zones"]
+MORE = ["dc_motor", "two_mass_spring", "boeing_747", "hanging_pendulum_cart"]
+HORIZON = 20
+everywhere = pytest.mark.parametrize(
+    "name", [*FEW, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE)]
+)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A family, and the same in other coordinates and units."""
+
+    family: Any
+    other: Any
+    inputs: np.ndarray
+    outputs: np.ndarray
+
+    def classes(self):
+        """A few members of both."""
+        few = np.linspace(0, len(self.family.grid(2)) - 1, 4).round().astype(int)
+        return tuple(family.grid(2).subset(few) for family in (self.family, self.other))
+
+
+@functools.cache
+def moved(name):
+    family = getattr(lg.plants, name)()
+    plant = family.nominal()
+    random = np.random.default_rng(7)
+    inputs, outputs = (10 ** random.uniform(-2, 2, count) for count in (plant.num_inputs, plant.num_outputs))
+    T = random_coordinates(3, plant.num_states, decades=6)
+    return Moved(family, moved_family(family, T, inputs=inputs, outputs=outputs), inputs, outputs)
+
+
+@everywhere
+def test_training_reaches_the_same_policy(name):
+    case = moved(name)
+    options = TrainingOptions(
+        steps=10,
+        validate_every=5,
+        num_rollouts=16,
+        validation_rollouts=32,
+        receipt_rollouts=64,
+        precision="float64",
+    )
+    results = []
+    for members, units in zip(case.classes(), (np.ones_like(case.inputs), case.inputs), strict=True):
+        bank = ModelBank(members.systems, horizon=HORIZON)
+        results.append(
+            train_robust(
+                bank, members, horizon=HORIZON, key=jax.random.key(0), options=options, limits=(-units, units)
+            )
+        )
+    one, other = results
+    assert one.has_improved
+    np.testing.assert_allclose(other.gaps.mean, one.gaps.mean, rtol=1e-6)
+    np.testing.assert_allclose(other.policy.shaping, one.policy.shaping, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FEW + MORE)
+def test_the_same_members_are_found_to_be_the_worst(name):
+    case = moved(name)
+    banks = [ModelBank(members.systems, horizon=HORIZON) for members in case.classes()]
+    one, other = (
+        find_worst(bank, family, key=jax.random.key(0), horizon=HORIZON, num_rollouts=4)
+        for bank, family in zip(banks, (case.family, case.other), strict=True)
+    )
+    np.testing.assert_allclose(other.members.parameters[:4], one.members.parameters[:4], rtol=1e-6)
+    np.testing.assert_allclose(other.gaps.mean[:4], one.gaps.mean[:4], rtol=1e-6)
+
+
+@everywhere
+def test_the_audit_finds_the_same(name):
+    one, other = (check_assumptions(members) for members in moved(name).classes())
+    for ours, theirs in zip(one.checks, other.checks, strict=True):
+        verdicts = [(c.statement.split(";")[0], c.as_printed, c.repaired) for c in (ours, theirs)]
+        assert verdicts[0] == verdicts[1]
+        if "contract" in ours.statement:
+            # The weight is bisected to 2e-3 of its distance from one.
+            np.testing.assert_allclose(theirs.value, ours.value, rtol=1e-2 * (1 - min(ours.value, 0.99)))
+        elif "bounded" not in ours.statement and "Phi" not in ours.statement:
+            np.testing.assert_allclose(theirs.value, ours.value, rtol=1e-5, atol=1e-9, err_msg=ours.statement)
+
+
+@everywhere
+def test_a_memory_is_as_long_and_costs_as_much(name):
+    one, other = (plan_memory(members, tolerance=0.05) for members in moved(name).classes())
+    assert other.length == one.length
+    np.testing.assert_allclose(other.error, one.error, rtol=1e-6)
+    np.testing.assert_allclose(other.price, one.price, rtol=1e-4, atol=1e-9)
+
+
+@everywhere
+def test_probing_is_as_strong_in_the_units_of_the_inputs(name):
+    case = moved(name)
+    one, other = case.classes()
+    strengths = [choose_probing(members, num_steps=50) for members in (one, other)]
+    np.testing.assert_allclose(strengths[1].sigma_u, case.inputs * strengths[0].sigma_u, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(strengths[1].cost, strengths[0].cost, rtol=1e-6, atol=1e-9)
+    amplitudes = [probing_for_gains(members, num_steps=50) for members in (one, other)]
+    np.testing.assert_allclose(amplitudes[1], case.inputs * amplitudes[0], rtol=1e-6)
+
+
+@everywhere
+def test_calibrated_constants_are_the_same(name):
+    one, other = (calibrate(members, horizon=200) for members in moved(name).classes())
+    assert (other.length, other.max_switches) == (one.length, one.max_switches)
+    for constant in ("psi", "beta", "state_bound"):
+        np.testing.assert_allclose(
+            getattr(other, constant), getattr(one, constant), rtol=1e-6, err_msg=constant
+        )
+
+
+@everywhere
+def test_distances_and_covers_are_the_same(name):
+    one, other = moved(name).classes()
+    vectors = one.invariants()
+    np.testing.assert_allclose(other.invariants(), vectors, rtol=1e-6, atol=1e-7 * np.abs(vectors).max())
+    radius = 0.6 * float(np.linalg.norm(vectors - vectors[0], axis=1).max())
+    np.testing.assert_array_equal(other.cover(radius).parameters, one.cover(radius).parameters)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FEW + MORE)
+def test_the_same_member_is_the_nearest(name):
+    case = moved(name)
+    one, other = case.classes()
+    distances = [family.nearest(members[1]) for family, members in ((case.family, one), (case.other, other))]
+    np.testing.assert_allclose(distances[1][0], distances[0][0], rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FEW + MORE)
+def test_a_cover_of_the_family_has_the_same_members(name):
+    case = moved(name)
+    one, _ = case.classes()
+    vectors = one.invariants()
+    radius = 1.5 * float(np.linalg.norm(vectors - vectors[0], axis=1).max())
+    covers = [family.cover(radius) for family in (case.family, case.other)]
+    np.testing.assert_array_equal(covers[1].parameters, covers[0].parameters)
+
+
+@pytest.mark.parametrize(
+    "name", ["mass_spring_damper", pytest.param("double_integrator", marks=pytest.mark.slow)]
+)
+def test_one_controller_stabilises_all_as_well(name):
+    case = moved(name)
+    radii = [
+        [float(closed_loop_radius(controller, plant)) for plant in members]
+        for members in case.classes()
+        for controller in [find_stabilizer(members)]
+    ]
+    # The search ends where the gradient is small, 1e-5 in BFGS: controllers agree to the root of what costs do.
+    np.testing.assert_allclose(radii[1], radii[0], rtol=1e-2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_a_servo_trains_as_well_in_si_units_as_in_scaled_ones(precision):
+    options = TrainingOptions(steps=20, validate_every=5, precision=precision)
+    gaps = []
+    for scale in (SI, SCALED):
+        members = servo(scale).grid(2)
+        bank = ModelBank(members.systems, horizon=100)
+        result = train_robust(
+            bank, members, horizon=100, key=jax.random.key(0), options=options, limits=(-24.0, 24.0)
+        )
+        assert result.improvement > 0.65
+        assert result.num_skipped == 0
+        gaps.append(result.gaps.mean)
+    np.testing.assert_allclose(gaps[1], gaps[0], rtol=1e-6)
