@@ -28,6 +28,7 @@ def test_a_receipt_adds_up_and_is_plain_json():
         history=(),
         num_skipped=0,
         is_converged=True,
+        improvement=0.5,
     )
     receipt = json.loads(json.dumps(result.to_json()))
     assert receipt["worst_gap"] == gaps.mean[1]

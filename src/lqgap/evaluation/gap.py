@@ -18,6 +18,7 @@ from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
+from lqgap.systems.natural import naturalize
 
 MAX_TERMS = 100_000_000  # of members, steps and squared states
 PILOT = 128
@@ -68,7 +69,7 @@ def gap(  # noqa: PLR0913
     least = least if target == np.inf else max(least, PILOT)
     dtype = read_precision(precision)
     allowed = read_limits(limits, num_inputs=policy.num_inputs)
-    references = references_of(systems, horizon=horizon, ends=ends)
+    references = references_of(naturalize(systems), horizon=horizon, ends=ends)
     return estimate_gap(policy, references, allowed, key=key, num_rollouts=least, target=target, dtype=dtype)
 
 

@@ -30,12 +30,13 @@ from lqgap.policies.optimal import FILTERS
 from lqgap.policies.policy import AbstractPolicy, entry_at, move_ahead, require_one_of
 from lqgap.systems import LQG, Optimum, solve, solve_finite
 from lqgap.systems.innovation import fill_lost
+from lqgap.systems.natural import naturalize
 from lqgap.systems.settling import settle_filters
 
 MODES = ("mixture", "map", "thompson")
 ABSURD = 1e-50  # probability below which a sample is absurd
 CALM, MAX_LOST = 20, 3
-SHAPING_UNIT = 0.1  # of a gain: a change that matters about as much as one of the prior or the temperature
+SHAPING_UNIT = 0.2  # of a gain: a change that matters about as much as one of the prior or the temperature
 
 
 class BankMemory(eqx.Module):
@@ -58,7 +59,8 @@ class ModelBank(AbstractPolicy):
         mode: how the members' inputs become one.
         filters: exact from the first step on ("varying"), or constant ("steady").
 
-    Trainable are the `shaping` of the gains, K^i (I + shaping_i / 10), the prior and the temperature.
+    Filters run in the natural coordinates of each member (`systems.natural`). Trainable are the `shaping` of
+    the gains in them, K^i (I + shaping_i / 5), the prior and the temperature.
     """
 
     A: Float[Array, "member state state"]
@@ -86,6 +88,7 @@ class ModelBank(AbstractPolicy):
         require_one_of("filters", filters, FILTERS)
         if horizon is not None:
             horizon = read_count("horizon", horizon, least=0, most=1_000_000)
+        systems = naturalize(systems)  # so that units of the state do not decide what training reaches
         self.A, self.B, self.C = systems.A, systems.B, systems.C
         self.K, self.L, self.S = _gains(systems, horizon, filters)
         if is_concrete((self.K, self.L)) and not jnp.all(jnp.isfinite(self.K)) & jnp.all(

@@ -25,7 +25,7 @@ from lqgap.errors import CorruptFileError, InvalidArgumentError
 from lqgap.policies.bank import MODES
 from lqgap.policies.policy import AbstractPolicy, require_policy
 
-FORMAT = 1
+FORMAT = 2
 KIND = "policy"
 NETWORKS = (eqx.nn.GRUCell, eqx.nn.Linear, eqx.nn.MLP)
 MAX_STEPS, MAX_LENGTH = 1_000_000, 100_000  # of plans and of vectors: what a constructor would refuse

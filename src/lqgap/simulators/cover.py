@@ -12,9 +12,11 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
+from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.building import Branch, build_members
 from lqgap.simulators.finite import Finite, batch_invariants
+from lqgap.systems import LQG
 
 MARGIN = 1.05  # on the measured reach of a cell
 NUM_INSIDE = 8  # points of a cell that are tried besides centre and corners,
@@ -40,14 +42,15 @@ def find_cover(
             f"the family has {len(free)} continuous parameters, and a cover grows like radius^-{len(free)}: "
             f"cover at most {MAX_PARAMETERS} of them, or take a sample"
         )
-    length = _window(branch, centre, half, radius)
+    units = take(build_members([branch], centre[None, :]), 0)
+    length = _window(branch, centre, half, radius, units)
     centres, halves = centre[None, :], half[None, :]
     accepted: list[np.ndarray] = []
     while True:
         patterns = _patterns(len(free), max(NUM_INSIDE, NUM_AT_FIRST // len(centres)))
         points = np.repeat(centres[:, None, :], len(patterns), axis=1)
         points[:, :, free] += patterns[None] * halves[:, None, free]
-        vectors = _evaluate(branch, points, length)
+        vectors = _evaluate(branch, points, length, units)
         inside = is_inside(points.reshape(-1, len(half))).reshape(points.shape[:2])
         chosen = np.argmax(inside, axis=1)  # the centre if it belongs to the family
         rows = np.arange(len(centres))
@@ -77,11 +80,11 @@ def _patterns(num_free: int, num_between: int) -> np.ndarray:
     return np.concatenate([np.zeros((1, num_free)), corners, between])
 
 
-def _evaluate(branch: Branch, points: np.ndarray, length: int) -> np.ndarray:
+def _evaluate(branch: Branch, points: np.ndarray, length: int, units: LQG) -> np.ndarray:
     theta = points.reshape(-1, points.shape[-1])
-    units = [parameter.unit for parameter in branch.parameters]
-    members = Finite(build_members([branch], theta), theta, names=branch.names, units=units)
-    vectors = members.invariants(length=length)
+    names = [parameter.unit for parameter in branch.parameters]
+    members = Finite(build_members([branch], theta), theta, names=branch.names, units=names)
+    vectors = members.invariants(length=length, units=units)
     return vectors.reshape(*points.shape[:2], -1)
 
 
@@ -106,12 +109,12 @@ def _halve(
     return np.concatenate([centres - shift, centres + shift]), np.concatenate([smaller, smaller])
 
 
-def _window(branch: Branch, centre: np.ndarray, half: np.ndarray, radius: float) -> int:
+def _window(branch: Branch, centre: np.ndarray, half: np.ndarray, radius: float, units: LQG) -> int:
     """How many Markov parameters (a power of two) are needed so that those left out do not matter."""
     spread = np.random.default_rng(1).uniform(-1, 1, size=(32, len(half)))
     systems = build_members([branch], centre + spread * half)
     states, outputs, inputs = systems.num_states, systems.num_outputs, systems.num_inputs
-    vectors = batch_invariants(systems, length=MAX_LENGTH)
+    vectors = batch_invariants(systems, length=MAX_LENGTH, units=units)
     split = MAX_LENGTH * outputs * outputs
     squares = vectors**2
     of_outputs = squares[:, :split].reshape(len(vectors), MAX_LENGTH, -1).sum(axis=2)

@@ -1,5 +1,6 @@
 """A finite class of simulators: one batched LQG and the parameters that made each member."""
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import FloatLike, IntLike, is_concrete, read_count, read_positive
+from lqgap.arguments import FloatLike, IntLike, MatrixLike, is_concrete, read_count, read_positive
 from lqgap.batches import batch_of_one, map_in_chunks, take
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError
-from lqgap.simulators.invariants import invariants
-from lqgap.systems import LQG, Optimum, require_converged, solve, stack
+from lqgap.simulators.invariants import invariants, unit_weights
+from lqgap.systems import LQG, Optimum, change_coordinates, require_converged, solve, stack
 from lqgap.systems.lqg import require_single
 
 MAX_MEMBERS = 1_000_000
@@ -116,6 +117,12 @@ class Finite(eqx.Module):
         systems, parameters = take((self.systems, self.parameters), rows)
         return Finite(systems, parameters, names=self.names, units=self.units, radius=self.radius)
 
+    def in_coordinates(self, T: MatrixLike) -> "Finite":
+        """The members with the state T x: to inputs and outputs they are the same."""
+        return eqx.tree_at(
+            lambda members: members.systems, self, _in_coordinates(self.systems, jnp.asarray(T))
+        )
+
     def grid(self, points: IntLike | Mapping[str, int] | None = None) -> "Finite":  # noqa: ARG002
         """The class itself: a finite class is its own grid."""
         return self
@@ -133,9 +140,14 @@ class Finite(eqx.Module):
             raise member_error(self, index)
         return solutions
 
-    def invariants(self, *, length: int | None = None) -> np.ndarray:
-        """A row for each member: its predictor Markov parameters (2n of them by default) and S."""
-        vectors = batch_invariants(self.systems, length=length or 2 * self.systems.num_states)
+    def invariants(self, *, length: int | None = None, units: LQG | None = None) -> np.ndarray:
+        """A row for each member: its predictor Markov parameters (2n of them by default) and S.
+
+        Args:
+            units: the plant in whose units they are; the first member if left out.
+        """
+        length = length or 2 * self.systems.num_states
+        vectors = batch_invariants(self.systems, length=length, units=self[0] if units is None else units)
         finite = np.all(np.isfinite(vectors), axis=1)
         if not np.all(finite):
             raise member_error(self, int(np.argmin(finite)))
@@ -166,7 +178,7 @@ class Finite(eqx.Module):
         """Whether a member has the same input/output law as the plant, up to a relative tolerance."""
         require_comparable(self.systems, plant)
         length = self.systems.num_states + plant.num_states
-        vector = Finite([plant]).invariants(length=length)[0]
+        vector = Finite([plant]).invariants(length=length, units=self[0])[0]
         return bool(np.any(_same_law(self, self.invariants(length=length), vector, tolerance=tolerance)))
 
 
@@ -191,9 +203,10 @@ def solve_members(systems: LQG) -> Optimum:
     return map_in_chunks(_solve_mapped, systems) if is_concrete(systems) else jax.vmap(solve)(systems)
 
 
-def batch_invariants(systems: LQG, *, length: int) -> np.ndarray:
-    """A row of invariants for each plant of a batch."""
-    return np.asarray(map_in_chunks(lambda chunk: _invariants(chunk, length), systems))
+def batch_invariants(systems: LQG, *, length: int, units: LQG) -> np.ndarray:
+    """A row of invariants for each plant of a batch, in units of a plant."""
+    vectors = np.asarray(map_in_chunks(lambda chunk: _invariants(chunk, length), systems))
+    return vectors * unit_weights(units, length=length)
 
 
 def member_error(members: Finite, index: int) -> LqgapError:
@@ -204,6 +217,12 @@ def member_error(members: Finite, index: int) -> LqgapError:
     except LqgapError as error:
         return type(error)(f"member {index} ({members.describe(index)}): {error}")
     return InvalidSystemError(f"member {index} ({members.describe(index)}) has no optimum")
+
+
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(0, None))
+def _in_coordinates(plant: LQG, T: Array) -> LQG:
+    return change_coordinates(plant, T)
 
 
 @jax.jit

@@ -8,9 +8,12 @@ between states):
 
 Two plants of n states with the same 2n Markov parameters have all of them in common. The distance of two
 plants is the Euclidean distance of these vectors: the error of a one-step prediction per unit of past data.
+Units are those of one plant of the class: a standard deviation of its measurement noise, V_ii^1/2, and the
+input that costs as much as this noise, (tr(QV) / (m R_jj))^1/2.
 """
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from lqgap.systems import LQG, Optimum, predictor_markov_parameters, solve
@@ -21,6 +24,16 @@ def invariants(plant: LQG, *, length: int) -> Float[Array, " feature"]:
     optimum = solve(plant)
     vector = invariants_of(optimum, plant, length=length)
     return jnp.where(optimum.converged, vector, jnp.nan)
+
+
+def unit_weights(plant: LQG, *, length: int) -> Float[np.ndarray, " feature"]:
+    """What turns a vector of raw numbers into units of a plant."""
+    Q, R, V = (np.asarray(X) for X in (plant.Q, plant.R, plant.V))
+    outputs, inputs = np.sqrt(np.diag(V)), np.sqrt(np.trace(Q @ V) / (len(R) * np.diag(R)))
+    inputs = np.where(inputs > 0, inputs, 1.0)
+    blocks = (outputs[None, :] / outputs[:, None], inputs[None, :] / outputs[:, None])
+    once = 1 / np.outer(outputs, outputs)
+    return np.concatenate([*(np.tile(block.ravel(), length) for block in blocks), once.ravel()])
 
 
 def invariants_of(optimum: Optimum, plant: LQG, *, length: int) -> Float[Array, " feature"]:

@@ -12,7 +12,7 @@ from jaxtyping import Array
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.building import Branch, branch_of, build_members
 from lqgap.simulators.finite import Finite, batch_invariants, require_comparable
-from lqgap.simulators.invariants import invariants
+from lqgap.simulators.invariants import invariants, unit_weights
 from lqgap.systems import LQG
 
 NUM_DESCENTS = 8  # from the nearest of the starts
@@ -23,29 +23,34 @@ def find_nearest(branches: Sequence[Branch], starts: Finite, plant: LQG) -> tupl
     """The parameters of the nearest member found, and its distance; `starts` are some members."""
     require_comparable(starts.systems, plant)
     length = starts.systems.num_states + plant.num_states
-    target = Finite([plant]).invariants(length=length)[0]
-    distances = np.linalg.norm(batch_invariants(starts.systems, length=length) - target, axis=1)
+    units = starts[0]
+    target = Finite([plant]).invariants(length=length, units=units)[0]
+    vectors = batch_invariants(starts.systems, length=length, units=units)
+    distances = np.linalg.norm(vectors - target, axis=1)
     best = [index for index in np.argsort(distances)[:NUM_DESCENTS] if np.isfinite(distances[index])]
     rows = [np.asarray(starts.parameters[index]) for index in best]
-    found = [_descend(branch_of(theta, branches), theta, target, length) for theta in rows]
+    found = [_descend(branch_of(theta, branches), theta, target, length, units) for theta in rows]
     if not found:
         raise InvalidArgumentError("no member that was tried has an optimum: there is none to be nearest")
     return min(found, key=lambda candidate: candidate[1])
 
 
-def _descend(branch: Branch, theta: np.ndarray, target: np.ndarray, length: int) -> tuple[np.ndarray, float]:
+def _descend(
+    branch: Branch, theta: np.ndarray, target: np.ndarray, length: int, units: LQG
+) -> tuple[np.ndarray, float]:
     """Least squares over the continuous parameters, the discrete ones held."""
     columns, is_traceable = branch.columns, branch.is_traceable
+    weights = unit_weights(units, length=length)
 
     def residual(values: np.ndarray) -> np.ndarray:
         if is_traceable:
-            return np.asarray(_invariants_at(branch, jnp.asarray(values), length)) - target
+            return weights * np.asarray(_invariants_at(branch, jnp.asarray(values), length)) - target
         row = theta.copy()
         row[columns] = values
-        return batch_invariants(build_members([branch], row[None, :]), length=length)[0] - target
+        return batch_invariants(build_members([branch], row[None, :]), length=length, units=units)[0] - target
 
     def slope(values: np.ndarray) -> np.ndarray:
-        return np.asarray(_slope_at(branch, jnp.asarray(values), length))
+        return weights[:, None] * np.asarray(_slope_at(branch, jnp.asarray(values), length))
 
     if not columns:
         return theta, float(np.linalg.norm(residual(theta[columns])))

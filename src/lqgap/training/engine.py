@@ -7,8 +7,8 @@
 At regular steps the latest policy and the average of recent ones are validated on noise that stays the same,
 by the largest gap (robust) or the mean one (randomised); the best one seen, the start included, is the
 result, so that training on never makes it worse. Where validations bring no improvement, training begins
-again from the best policy with smaller steps. Updates that are not finite are undone, counted, and make later
-steps smaller.
+again from the best policy with smaller steps; at once where an update meets gaps that are not finite, or many
+times the best score. Such updates are counted.
 """
 
 from collections.abc import Callable
@@ -30,6 +30,7 @@ MEMORY = 0.95  # of the averages of gradients' sizes and of policies
 WEIGHT_MEMORY = 0.995  # of the average of the adversary's weights, which go round the saddle point
 STALE = 2  # validations without improvement after which it begins again from the best policy
 FAR_WORSE = 1.5  # times the best score: then at once
+BLOWN_UP = 10.0  # times the best score, on the few rollouts of one update: likewise
 SMALLER = 0.3  # times the steps before, from then on
 SPIKE = 3.0  # a gradient larger than this many times the usual is shortened
 
@@ -38,7 +39,6 @@ class TrainingState(eqx.Module):
     """What one update hands to the next."""
 
     parameters: Any
-    before: Any  # the parameters one update earlier, to go back to
     average: Any
     optimizer: Any
     log_weights: Float[Array, " member"]
@@ -82,7 +82,6 @@ class Trainer(eqx.Module):
         zeros = jnp.zeros_like(weights)
         return TrainingState(
             parameters=parameters,
-            before=parameters,
             average=parameters,
             optimizer=self.optimizer.init(parameters),
             log_weights=jnp.log(weights),
@@ -163,16 +162,17 @@ class Trainer(eqx.Module):
         options = self.options
         weights = jax.nn.softmax(state.log_weights)
         key = jax.random.fold_in(self.key_noise, state.step)
-        gaps, gradient = self._differentiate(state, weights, key)
+        gaps, slope = self._differentiate(state, weights, key)
+        gradient = jax.tree.map(jnp.multiply, slope, self.sizes)  # no longer in units of what is trained
         size = optax.tree.norm(gradient)
-        is_finite = jnp.isfinite(size) & jnp.all(jnp.isfinite(gaps))
+        score = jnp.where(self.is_robust, jnp.max(gaps), weights @ gaps)
+        is_sound = jnp.isfinite(size) & (score <= BLOWN_UP * state.best_score)
         parameters, optimizer, gradient_size = self._descend(state, gradient, size)
         relative = gaps / jnp.maximum(jnp.max(gaps), 1e-30)
         ahead = jnp.where(state.step == 0, relative, 2 * relative - state.last_gaps)
         log_weights = state.log_weights + jnp.where(self.is_robust, options.adversary_rate * ahead, 0.0)
         moved = TrainingState(
             parameters=parameters,
-            before=state.parameters,
             average=jax.tree.map(lambda a, p: MEMORY * a + (1 - MEMORY) * p, state.average, parameters),
             optimizer=optimizer,
             log_weights=log_weights - jax.nn.logsumexp(log_weights),
@@ -187,13 +187,10 @@ class Trainer(eqx.Module):
             best_weights=state.best_weights,
             num_stale=state.num_stale,
         )
-        back = eqx.tree_at(
-            lambda s: (s.parameters, s.step_scale, s.step, s.skipped),
-            state,
-            (state.before, 0.5 * state.step_scale, state.step + 1, state.skipped + 1),
-        )
-        state = jax.tree.map(lambda new, old: jnp.where(is_finite, new, old), moved, back)
-        return state, jnp.where(is_finite, gaps, jnp.inf)
+        back = eqx.tree_at(lambda s: (s.step, s.skipped), state, (state.step + 1, state.skipped + 1))
+        back = _return_to_best(back, ~is_sound)
+        state = jax.tree.map(lambda new, old: jnp.where(is_sound, new, old), moved, back)
+        return state, jnp.where(is_sound, gaps, jnp.inf)
 
     def _differentiate(
         self, state: TrainingState, weights: Float[Array, " member"], key: Array
@@ -209,7 +206,7 @@ class Trainer(eqx.Module):
     def _descend(self, state: TrainingState, gradient: Any, size: Float[Array, ""]) -> tuple[Any, Any, Array]:
         usual = jnp.where(state.gradient_size == 0, size, state.gradient_size)
         shortened = jnp.minimum(1.0, SPIKE * usual / jnp.maximum(size, 1e-30))
-        gradient = jax.tree.map(lambda g, s: s * shortened * g, gradient, self.sizes)
+        gradient = jax.tree.map(lambda g: shortened * g, gradient)
         updates, optimizer = self.optimizer.update(gradient, state.optimizer)
         parameters = jax.tree.map(
             lambda p, u, s: p + s * state.step_scale * u, state.parameters, updates, self.sizes
@@ -247,12 +244,12 @@ def make_trainer(
 
 def _return_to_best(state: TrainingState, goes_back: Bool[Array, ""]) -> TrainingState:
     """Begin again from the best policy and the usual weights, with smaller steps and no momentum."""
-    usual = jnp.log(state.weights_sum / jnp.sum(state.weights_sum))
+    total = jnp.sum(state.weights_sum)
+    usual = jnp.where(total > 0, state.weights_sum / jnp.where(total > 0, total, 1), state.best_weights)
     best = lambda now: jax.tree.map(lambda b, p: jnp.where(goes_back, b, p), state.best, now)  # noqa: E731
     return eqx.tree_at(
         lambda s: (
             s.parameters,
-            s.before,
             s.average,
             s.optimizer,
             s.gradient_size,
@@ -262,16 +259,18 @@ def _return_to_best(state: TrainingState, goes_back: Bool[Array, ""]) -> Trainin
         state,
         (
             best(state.parameters),
-            best(state.before),
             best(state.average),
             jax.tree.map(lambda now: jnp.where(goes_back, 0, now), state.optimizer),
             jnp.where(goes_back, 0, state.gradient_size),
-            jnp.where(goes_back, usual, state.log_weights),
+            jnp.where(goes_back, jnp.log(usual), state.log_weights),
             jnp.where(goes_back, SMALLER * state.step_scale, state.step_scale),
         ),
     )
 
 
 def _size(array: Array) -> Array:
-    root_mean_square = jnp.sqrt(jnp.mean(array**2))
-    return jnp.where(root_mean_square > 0, root_mean_square, 1.0).astype(array.dtype)
+    """The root mean square; of a stack of matrices, of every entry over the stack: entries have units."""
+    overall = jnp.sqrt(jnp.mean(array**2))
+    own = jnp.sqrt(jnp.mean(array**2, axis=tuple(range(array.ndim - 2)), keepdims=True))
+    size = own if array.ndim > 2 else overall
+    return jnp.where(size > 0, size, jnp.where(overall > 0, overall, 1.0)).astype(array.dtype)

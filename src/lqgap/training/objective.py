@@ -28,6 +28,7 @@ from lqgap.evaluation.reference import Reference, excess
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy, Mixture
 from lqgap.policies.limits import Limits
 from lqgap.systems import LQG
+from lqgap.systems.natural import naturalize
 
 TAIL = 3.0  # times the mean excess: derivatives of rollouts beyond it are shortened
 
@@ -129,7 +130,8 @@ def make_objective(
     parts = policy.policies if isinstance(policy, Mixture) else (policy,)
     if is_free and all(isinstance(part, AbstractLinearPolicy) for part in parts):
         return ExactObjective(systems, horizon, ends)
-    references = references_of(systems, horizon=horizon, ends=ends)
+    # In natural coordinates single precision loses nothing to units.
+    references = references_of(naturalize(systems), horizon=horizon, ends=ends)
     return cast(SampledObjective(references, limits, jnp.asarray(backprop_decay)), dtype)
 
 

@@ -10,6 +10,8 @@ from lqgap.evaluation import GapEstimate, WorstFound
 from lqgap.policies import AbstractPolicy
 from lqgap.simulators import Finite
 
+LEAST_IMPROVEMENT = 1e-3  # relative: less is rounding, or luck
+
 
 class TrainingResult(eqx.Module):
     """The best policy seen, the adversary's mixture, and gaps on noise that training never saw."""
@@ -20,8 +22,14 @@ class TrainingResult(eqx.Module):
     gaps: GapEstimate
     found: WorstFound  # by the last search over a family; else the members themselves
     history: tuple[dict[str, float], ...] = eqx.field(static=True)
-    num_skipped: int = eqx.field(static=True)  # updates that were not finite and were undone
+    num_skipped: int = eqx.field(static=True)  # updates that blew up and were undone
     is_converged: bool = eqx.field(static=True)  # stopped by itself, before the steps were used up
+    improvement: float = eqx.field(static=True)  # of the worst or mean gap, relative to that of the start
+
+    @property
+    def has_improved(self) -> bool:
+        """Whether training did not end where it began."""
+        return self.improvement > LEAST_IMPROVEMENT
 
     @property
     def worst_gap(self) -> float:
@@ -67,4 +75,5 @@ class TrainingResult(eqx.Module):
             "num_rollouts": self.gaps.num_rollouts,
             "num_skipped": self.num_skipped,
             "is_converged": self.is_converged,
+            "improvement": self.improvement,
         }

@@ -4,12 +4,15 @@ Candidates are the members' own optimal controllers. If none stabilises all, the
 First the class is made easy by a discount, so that all closed loops times `discount` are stable; lowering the
 worst energy of their impulse responses makes room to raise the discount, until it reaches one (for one plant:
 Perdomo, Umenberger, Simchowitz, Stabilizing dynamical systems via policy gradient methods, 2021). Then the
-worst average cost is lowered. The result is checked by eigenvalues on all members.
+worst average cost is lowered. The result is checked by eigenvalues on all members. All of it happens in
+natural coordinates of plants and controllers, with outputs in standard deviations of the innovation and
+inputs in units of M^-1/2, so that no units decide.
 
 Some classes have no such controller: a stable loop has det(I - AA) > 0, and two members with an eigenvalue at
 one and steady gains of opposite sign give it opposite signs, whatever the controller (`phase_pair`).
 """
 
+import functools
 from collections.abc import Callable
 
 import equinox as eqx
@@ -28,6 +31,7 @@ from lqgap.policies import LinearDynamic, StationaryLQG
 from lqgap.simulators import Finite
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
+from lqgap.systems.natural import naturalize
 
 MAX_ROUNDS = 20
 MAX_ITERATIONS = 100  # of each round
@@ -39,7 +43,9 @@ def find_stabilizer(members: Members) -> LinearDynamic:
     """A controller whose closed loop with every member is stable; raises if none is found."""
     members = Finite.of(members)
     optima = members.optima()  # raises, with its name, if a member cannot be stabilised at all
-    systems = members.systems
+    inputs = np.asarray(jnp.mean(jax.vmap(jnp.diagonal)(optima.M), axis=0)) ** -0.5
+    outputs = np.asarray(jnp.mean(jax.vmap(jnp.diagonal)(optima.S), axis=0)) ** 0.5
+    systems = naturalize(_in_units(members.systems, inputs, outputs))
     controller, worst = _best_candidate(systems)
     room = 1e-3  # discounted loops are stable by so much
     for _ in range(MAX_ROUNDS):
@@ -57,7 +63,19 @@ def find_stabilizer(members: Members) -> LinearDynamic:
             f"spectral radius of {worst:.6g}; take a smaller class, or a policy that adapts (a model bank)"
         )
     polished = _minimise(lambda c: _relative_cost(c, systems, optima.J), controller)
-    return polished if _radius(polished, systems) < STABLE else controller
+    best = polished if _radius(polished, systems) < STABLE else controller
+    u, per_y = np.diag(inputs), np.diag(1 / outputs)
+    return LinearDynamic(best.Ac, best.Bc @ per_y, u @ best.Cc, u @ best.Dc @ per_y)
+
+
+@jax.jit
+@functools.partial(jax.vmap, in_axes=(0, None, None))
+def _in_units(plant: LQG, inputs: Array, outputs: Array) -> LQG:
+    """The plant with u and y divided by these units; the cost is the same."""
+    u, y = jnp.diag(inputs), jnp.diag(outputs)
+    per_y = jnp.diag(1 / outputs)
+    Q, R, V = y @ plant.Q @ y, u @ plant.R @ u, per_y @ plant.V @ per_y
+    return LQG(plant.A, plant.B @ u, per_y @ plant.C, Q=Q, R=R, W=plant.W, V=V, S0=plant.S0)
 
 
 def _best_candidate(systems: LQG) -> tuple[LinearDynamic, float]:

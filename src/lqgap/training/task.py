@@ -29,6 +29,7 @@ from lqgap.training.options import TrainingOptions, read_options
 from lqgap.training.result import TrainingResult
 
 HOPELESS = 100.0  # times the optimal cost: a policy that loses more does not stabilise the plant
+NEGLIGIBLE = 1e-6  # times the optimal cost: there is nothing to improve
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Outcome:
     members: Finite
     weights: np.ndarray
     is_converged: bool
+    is_robust: bool
 
 
 class TrainingTask:
@@ -63,6 +65,7 @@ class TrainingTask:
     ):
         self.horizon, self.ends = read_horizon(policy, horizon), ends
         self.policy: AbstractPolicy = policy
+        self.start: AbstractPolicy = policy
         self.key: Array = read_key(key)
         self.options: TrainingOptions = read_options(options)
         self.limits: Limits = read_limits(limits, num_inputs=policy.num_inputs)
@@ -143,6 +146,7 @@ class TrainingTask:
             members=members,
             weights=mixture / mixture.sum(),
             is_converged=int(state.num_stale) >= options.patience,
+            is_robust=is_robust,
         )
 
     def _checkpoint(
@@ -183,7 +187,12 @@ class TrainingTask:
 
     def result(self, outcome: Outcome, found: WorstFound | None = None) -> TrainingResult:
         """The policy, with gaps on noise that training never saw."""
-        gaps = self.judge(outcome.policy, outcome.members)
+        gaps, before = (self.judge(policy, outcome.members) for policy in (outcome.policy, self.start))
+        after_and_before = (
+            (gaps.worst, before.worst)
+            if outcome.is_robust
+            else (float(outcome.weights @ gaps.mean), float(outcome.weights @ before.mean))
+        )
         result = TrainingResult(
             policy=outcome.policy,
             members=outcome.members,
@@ -193,18 +202,38 @@ class TrainingTask:
             history=tuple(self.history),
             num_skipped=self.num_skipped,
             is_converged=outcome.is_converged,
+            improvement=_improvement(*after_and_before),
         )
-        optimal = float(result.gaps.value[result.gaps.argworst])
-        if not result.worst_gap < HOPELESS * optimal:
-            warnings.warn(
-                f"the policy loses {result.worst_gap:.3g} on {result.describe_worst()}, where the optimal "
-                f"cost is {optimal:.3g}: it does not stabilise this plant. Start from a policy that does (a "
-                f"ModelBank, or lqgap.find_stabilizer), or narrow the class",
-                LqgapWarning,
-                stacklevel=3,
-            )
+        for complaint in _complaints(result):
+            warnings.warn(complaint, LqgapWarning, stacklevel=3)
         return result
 
     @property
     def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
         return np.asarray(self.limits.low), np.asarray(self.limits.high)
+
+
+def _improvement(after: float, before: float) -> float:
+    """1 - after / before; none where there was no gap, and all where the gap was infinite."""
+    if not np.isfinite(before):
+        return float(np.isfinite(after))
+    return float(1 - after / before) if before > 0 else 0.0
+
+
+def _complaints(result: TrainingResult) -> list[str]:
+    """What is wrong with a result, for people."""
+    optimal = float(result.gaps.value[result.gaps.argworst])
+    where = f"the policy loses {result.worst_gap:.3g} on {result.describe_worst()}"
+    complaints = []
+    if not result.worst_gap < HOPELESS * optimal:
+        complaints.append(
+            f"{where}, where the optimal cost is {optimal:.3g}: it does not stabilise this plant. Start from "
+            f"a policy that does (a ModelBank, or lqgap.find_stabilizer), or narrow the class"
+        )
+    elif not result.has_improved and result.worst_gap > NEGLIGIBLE * optimal:
+        complaints.append(
+            f"training ended where it began ({where}): nothing better was found in "
+            f"{len(result.history)} validations; {result.num_skipped} updates blew up. Train longer, with a "
+            f"smaller learning_rate or more rollouts, or from another policy, if there is more to gain"
+        )
+    return complaints

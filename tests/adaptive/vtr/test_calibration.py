@@ -44,8 +44,7 @@ def test_the_length_is_the_first_at_which_clipping_hardly_changes_a_prediction()
             Abar = np.asarray(plant.A - optimum.F @ plant.C)
             seen = np.asarray(plant.C) @ np.linalg.matrix_power(Abar, length) @ np.asarray(plant.A)
             whitened = np.linalg.solve(np.linalg.cholesky(np.asarray(optimum.S)), seen)
-            size = np.sqrt(np.trace(belief_covariance(optimum, plant)))
-            left_out.append(np.linalg.norm(whitened, 2) * size)
+            left_out.append(np.sqrt(np.trace(whitened @ belief_covariance(optimum, plant) @ whitened.T)))
         assert (max(left_out) <= 1e-3) == is_enough
 
 

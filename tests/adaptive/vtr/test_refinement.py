@@ -27,7 +27,7 @@ def family():
 def refinement_of(family, points):
     members = family.grid(points)
     N = jax.vmap(lambda o, p: arx_matrix(o, p, length=LENGTH))(members.optima(), members.systems)
-    return Refinement(family, members, N, LENGTH), members, N
+    return Refinement(family, members, N, LENGTH, jnp.eye(members.systems.num_states)), members, N
 
 
 def samples_of(N, S, count=40, seed=0):

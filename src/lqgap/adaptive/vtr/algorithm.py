@@ -76,6 +76,7 @@ from lqgap.systems import (
     steady_predict,
     value_target,
 )
+from lqgap.systems.natural import common_coordinates
 from lqgap.systems.steady import steady_step
 
 
@@ -94,6 +95,7 @@ class LQGVTR(eqx.Module):
     """
 
     members: Finite
+    systems: LQG  # the members in coordinates common to the class, in which the belief has a norm
     optima: Optimum
     N: Float[Array, "member output window"]
     clip_norms: Float[Array, " member"]
@@ -116,11 +118,14 @@ class LQGVTR(eqx.Module):
         fallback: AbstractPolicy | None = None,
     ):
         self.members = Finite.of(members)
+        coordinates = common_coordinates(self.members.systems)
+        moved = self.members.in_coordinates(coordinates)
+        self.systems = moved.systems
         self.horizon = read_count("horizon", horizon, least=1, most=100_000_000)
         self.options = VTROptions() if options is None else options
-        self.optima = self.members.optima()
+        self.optima = moved.optima()
         constants = read_constants(
-            constants, self.members, horizon=self.horizon, weighting=self.options.weighting, family=family
+            constants, moved, horizon=self.horizon, weighting=self.options.weighting, family=family
         )
         self.constants = jax.tree.map(jnp.asarray, constants)  # plain numbers would be compiled in
         self.N, self.clip_norms = clip_models(self.optima, self.systems, self.constants.length)
@@ -129,13 +134,8 @@ class LQGVTR(eqx.Module):
         self.refinement = (
             None
             if family is None or not refine
-            else Refinement(family, self.members, self.N, self.constants.length)
+            else Refinement(family, self.members, self.N, self.constants.length, coordinates)
         )
-
-    @property
-    def systems(self) -> LQG:
-        """The members as one batched LQG."""
-        return self.members.systems
 
     def warnings(self) -> tuple[str, ...]:
         """What can be said of the constants before anything is observed."""

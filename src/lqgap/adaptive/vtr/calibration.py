@@ -7,8 +7,8 @@ optimal controller the belief has covariance X = Acl X Acl' + L S L', Acl = A - 
     var_i = E Var(Y) = 4 tr(S G X G') + 2 tr((Phi S)^2) ,    G = (L' zeta + QC) Acl ,   Phi = L' zeta L + Q .
 
     psi = mean_i var_i ,        beta = 8 max_i var_i log(N / delta) ,
-    length: the first l with  |S^{-1/2} C Abar^l A| (tr X)^{1/2} <= 1e-3  for all members,
-    state_bound = 10 max_i (tr X)^{1/2} ,
+    length: the first l with  (tr E X E')^{1/2} <= 1e-3 , E = S^{-1/2} C Abar^l A ,  for all members,
+    state_bound = 10 max_i (tr X)^{1/2}  in coordinates common to the class (`systems.natural`),
     max_switches = 1 + (N - 1) log2(1 + N H / (8 (N - 1)))
 
 Samples that are weighted by 1 / Var have variance one: psi = 1, beta = 8 log(N / delta).
@@ -29,6 +29,7 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG, Optimum, bias_matrix
+from lqgap.systems.natural import common_coordinates
 from lqgap.systems.optimum import belief_covariance, closed_loop_matrix
 from lqgap.systems.window import MAX_LENGTH, clipping_errors
 from lqgap.theory.constants.comparison import constants as theory_constants
@@ -48,7 +49,8 @@ class VTRConstants(eqx.Module):
         psi: the score's regulariser: how much evidence makes a switch.
         beta: the radius of the confidence set.
         length: of the clipped history.
-        state_bound: M_x, the norm of a belief beyond which the algorithm halts.
+        state_bound: M_x, the norm of a belief, in coordinates common to the class, beyond which the
+            algorithm halts.
         num_warmup: steps of random inputs at the start.
         sigma_u: their standard deviation.
         max_switches: Kbar.
@@ -112,6 +114,7 @@ def calibrate(
         family: of which the members are a grid or a cover, if the truth may lie between them.
     """
     members = Finite.of(members)
+    members = members.in_coordinates(common_coordinates(members.systems))
     horizon = read_count("horizon", horizon, least=1, most=100_000_000)
     delta = read_probability("delta", delta)
     optima = members.optima()
@@ -185,7 +188,7 @@ def _scales(systems: LQG, optima: Optimum) -> tuple[Array, Array, Array]:
     def of_member(plant: LQG, optimum: Optimum) -> tuple[Array, Array, Array]:
         X = belief_covariance(optimum, plant)
         size = jnp.sqrt(jnp.trace(X))
-        decay = clipping_errors(optimum, plant, lambda error: jnp.linalg.norm(error, 2) * size)
+        decay = clipping_errors(optimum, plant, lambda error: jnp.sqrt(jnp.trace(error @ X @ error.T)))
         return target_variance(optimum, plant, X), size, decay
 
     # One member after the other: their loops must not run at the same time (docs/decisions/0005).

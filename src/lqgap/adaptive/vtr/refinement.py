@@ -35,7 +35,7 @@ from lqgap.adaptive.vtr.state import VTRChoice
 from lqgap.adaptive.vtr.statistics import Sums
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import AbstractFamily, Finite
-from lqgap.systems import LQG, arx_matrix, solve
+from lqgap.systems import LQG, arx_matrix, change_coordinates, solve
 from lqgap.theory.constants.features import prediction_features
 
 NUM_STARTS = 3
@@ -63,17 +63,23 @@ class Refinement(eqx.Module):
     J: Float[Array, " member"]
     origin: Float[Array, " feature"]  # features of the first member
     inverse: Float[Array, "others feature"]  # from features relative to it to the other members' shares
+    coordinates: Float[Array, "state state"]  # of the members' states
     length: int = eqx.field(static=True)
 
     def __init__(
-        self, family: AbstractFamily, members: Finite, N: Float[Array, "member output window"], length: int
+        self,
+        family: AbstractFamily,
+        members: Finite,
+        N: Float[Array, "member output window"],
+        length: int,
+        coordinates: Float[Array, "state state"],
     ):
         if not family.is_traceable or any(parameter.choices for parameter in family.parameters):
             raise InvalidArgumentError(
                 "family cannot be differentiated (discrete parameters, or a build function that JAX cannot "
                 "trace): pass refine=False, and the sets are widened instead"
             )
-        self.family, self.length = family, length
+        self.family, self.length, self.coordinates = family, length, coordinates
         self.low, self.high = (
             jnp.asarray([getattr(parameter, name) for parameter in family.parameters], dtype=float)
             for name in ("low", "high")
@@ -86,8 +92,8 @@ class Refinement(eqx.Module):
         self.inverse = jnp.asarray(np.linalg.pinv((features[1:] - features[0]).T, rcond=CUT))
 
     def build(self, theta: Float[Array, " parameter"]) -> LQG:
-        """The plant of these parameters."""
-        return self.family.branches[0].plant(theta)
+        """The plant of these parameters, in the coordinates of the members."""
+        return change_coordinates(self.family.branches[0].plant(theta), self.coordinates)
 
     def shares(self, theta: Float[Array, " parameter"]) -> Float[Array, " member"]:
         """c: how much of each member a model is."""

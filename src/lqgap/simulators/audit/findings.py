@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import equinox as eqx
-import jax
+import jax.numpy as jnp
 import numpy as np
 
 from lqgap.errors import InvalidArgumentError
@@ -14,7 +14,6 @@ from lqgap.linalg import sqrt_psd
 from lqgap.simulators.audit.contraction import Contraction
 from lqgap.simulators.audit.measures import Measures
 from lqgap.simulators.finite import Finite
-from lqgap.systems import change_coordinates
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
@@ -74,12 +73,7 @@ class Audit(eqx.Module):
             raise InvalidArgumentError(
                 f"no common norm contracts all closed loops ({best}): prune members or take a smaller range"
             )
-        members = self.members.subset(keep)
-        T = sqrt_psd(jax.numpy.asarray(self.contraction.weight))
-        systems = jax.vmap(lambda plant: change_coordinates(plant, T))(members.systems)
-        return Finite(
-            systems, members.parameters, names=members.names, units=members.units, radius=members.radius
-        )
+        return self.members.subset(keep).in_coordinates(sqrt_psd(jnp.asarray(self.contraction.weight)))
 
     def to_json(self) -> str:
         """The checks and constants, with the parameters of the limiting members."""

@@ -52,7 +52,7 @@ class Measures(eqx.Module):
     norm_W: Figures
     norm_V: Figures
     norm_V_inverse: Figures
-    noise_deviation: Figures  # of W, V, S0 from the identity
+    noise_deviation: Figures  # of W, V, S0 from the identity, in units in which W and V of the first are that
     closed_loop: Float[np.ndarray, "member state state"]
 
 
@@ -96,7 +96,12 @@ def measure_members(members: Finite) -> Measures:
         norm_V=_norm(systems.V),
         norm_V_inverse=_norm(np.linalg.inv(systems.V)),
         noise_deviation=np.max(
-            [_norm(np.asarray(X) - np.eye(X.shape[-1])) for X in (systems.W, systems.V, systems.S0)], axis=0
+            [
+                _deviation(systems.W, systems.W[0]),
+                _deviation(systems.V, systems.V[0]),
+                _deviation(systems.S0, systems.W[0]),
+            ],
+            axis=0,
         ),
         closed_loop=closed_loop,
     )
@@ -152,6 +157,15 @@ def _gramian_ratio(A: np.ndarray, B: np.ndarray) -> np.ndarray:
         return np.maximum(values[:, 0], 0) / np.maximum(values[:, -1], TINY)
 
     return _where_finite(ratio, gramians)
+
+
+def _deviation(X: Array, unit: Array) -> np.ndarray:
+    """|| U^-1 X U'^-1 - I || with UU' = unit; infinite if that is singular."""
+    values, vectors = np.linalg.eigh(np.asarray(unit))
+    if values[0] <= 1e-13 * values[-1]:
+        return np.full(len(X), np.inf)
+    inverse_root = (vectors / np.sqrt(values)).T
+    return _norm(inverse_root @ np.asarray(X) @ inverse_root.T - np.eye(len(values)))
 
 
 def _largest_mode(X: np.ndarray) -> np.ndarray:
