@@ -106,3 +106,14 @@ def test_a_fuzzed_plant_is_audited_or_refused(tmp_path_factory, matrices, low, h
     except lg.LqgapError as error:
         message = str(error)
     assert "\n" not in message
+
+
+def test_what_training_complains_of_names_the_method(tmp_path, monkeypatch):
+    def make(*_, **__):
+        lg.errors.warn("nothing was gained")
+        return units.Made(lg.policies.Zero(num_inputs=1, num_outputs=1), has_improved=False)
+
+    monkeypatch.setattr(units, "make_policy", make)
+    workspace = units.Workspace(plants_of(tmp_path, UNSTABLE, "[grid]\npoints = 2"), [0, 1], tmp_path)
+    with pytest.warns(lg.LqgapWarning, match="Robust training: nothing was gained"):
+        assert not units.train(workspace, "robust", key="0" * 8).has_improved

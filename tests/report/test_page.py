@@ -203,3 +203,11 @@ def test_methods_that_are_unfit_or_left_out_are_named_with_their_reasons():
     page = render(record.model_copy(update={"methods": [unfit, *record.methods[1:]]}))
     assert f"{unfit.label} is unfit: it diverges at gain = 1." in page
     assert "Linear is left out: there is none." in page
+
+
+def test_training_that_brought_nothing_is_said():
+    record = example_record()
+    methods = [m.model_copy(update={"has_improved": m.name != "robust"}) for m in record.methods]
+    said = "Robust training: training did not improve on the start."
+    assert said in render(record.model_copy(update={"methods": methods}))
+    assert said not in render(record)

@@ -116,6 +116,7 @@ def _method(name: str, measured: Measured) -> Method:
         description=about.description,
         history=measured.trained.history,
         policy_file=measured.trained.file,
+        has_improved=measured.trained.has_improved,
         unfit=measured.judged.unfit,
     )
 

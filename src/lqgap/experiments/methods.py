@@ -82,6 +82,7 @@ class Made:
 
     policy: AbstractPolicy
     history: tuple[Mapping[str, float], ...] = ()
+    has_improved: bool = True
 
 
 def make_policy(
@@ -122,7 +123,7 @@ def make_policy(
     result: TrainingResult = train(
         start, members, horizon=horizon, key=key, options=training, monitor=monitor, ends=ends
     )
-    return Made(result.policy, result.history)
+    return Made(result.policy, result.history, result.has_improved)
 
 
 def plan_for(policy: AbstractPolicy, members: Finite, *, horizon: int) -> AbstractPolicy:

@@ -116,6 +116,7 @@ class Method(Part):
     description: str
     history: list[Look]  # empty if it was not trained
     policy_file: str | None  # relative to the folder of the run
+    has_improved: bool = True  # whether training got it beyond what it began with, if it was trained
     unfit: str | None = None  # why it must not be put on a plant; None if nothing speaks against it
 
 

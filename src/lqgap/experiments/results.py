@@ -49,6 +49,7 @@ class TrainedPolicy(Part):
     file: str | None = None  # relative to the folder of the run
     checksum: str | None = None  # of the file
     history: list[Look] = Field(default_factory=list)
+    has_improved: bool = True
 
 
 class Judged(Part):

@@ -7,6 +7,7 @@ result whenever it is computed.
 
 import functools
 import itertools
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import jax
 import numpy as np
 
 from lqgap.batches import join, take
-from lqgap.errors import LqgapError
+from lqgap.errors import LqgapError, LqgapWarning, warn
 from lqgap.evaluation import gap_by_horizon, rollout
 from lqgap.evaluation.gap import have_optimum, references_of
 from lqgap.evaluation.horizons import shorten
@@ -23,7 +24,7 @@ from lqgap.evaluation.reference import Reference
 from lqgap.evaluation.worst import BATCH
 from lqgap.experiments import estimates
 from lqgap.experiments.family import Family
-from lqgap.experiments.methods import ABOUT, make_policy, plan_for
+from lqgap.experiments.methods import ABOUT, Made, make_policy, plan_for
 from lqgap.experiments.plants import Plants, key_for, pad_to
 from lqgap.experiments.provenance import checksum
 from lqgap.experiments.record import (
@@ -120,22 +121,12 @@ def fill_batches(rows: np.ndarray) -> np.ndarray:
 
 def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
     """Make the policy of a method, and save it."""
-    study, path = workspace.study, workspace.policy_path(name, key)
-    try:
-        made = make_policy(
-            name,
-            study.methods.chosen[name],
-            family=workspace.plants.family,
-            members=workspace.members,
-            horizon=study.horizon,
-            ends=study.ends,
-            seed=study.seed,
-            checkpoints=workspace.folder / "checkpoints" / f"{name}-{key[:8]}",
-        )
-    except LqgapError as error:
-        if name != "nominal":
-            raise
-        raise type(error)(f"the plant in the middle, {_middle(workspace.plants.family)}: {error}") from None
+    path = workspace.policy_path(name, key)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", LqgapWarning)
+        made = _make(workspace, name, workspace.folder / "checkpoints" / f"{name}-{key[:8]}")
+    for warning in caught:
+        warn(f"{ABOUT[name].label}: {warning.message}")
     save_policy(workspace.folder / path, made.policy)
     history = [
         Look(
@@ -147,7 +138,12 @@ def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
         )
         for look in made.history
     ]
-    return TrainedPolicy(file=path.as_posix(), checksum=checksum(workspace.folder / path), history=history)
+    return TrainedPolicy(
+        file=path.as_posix(),
+        checksum=checksum(workspace.folder / path),
+        history=history,
+        has_improved=made.has_improved,
+    )
 
 
 def by_horizon(workspace: Workspace, name: str, policy: AbstractPolicy, *, num_rollouts: int) -> Growth:
@@ -247,6 +243,26 @@ def theory_bounds(workspace: Workspace) -> Theory:
 
 def _references(workspace: Workspace, systems: LQG, horizon: int) -> Reference:
     return references_of(systems, horizon=horizon, ends=workspace.study.ends)
+
+
+def _make(workspace: Workspace, name: str, checkpoints: Path) -> Made:
+    """The policy of a method of the study."""
+    study, family = workspace.study, workspace.plants.family
+    try:
+        return make_policy(
+            name,
+            study.methods.chosen[name],
+            family=family,
+            members=workspace.members,
+            horizon=study.horizon,
+            ends=study.ends,
+            seed=study.seed,
+            checkpoints=checkpoints,
+        )
+    except LqgapError as error:
+        if name != "nominal":
+            raise
+        raise type(error)(f"the plant in the middle, {_middle(family)}: {error}") from None
 
 
 def _middle(family: Family) -> str:
