@@ -182,11 +182,10 @@ class TrainingTask:
     def result(self, outcome: Outcome, found: WorstFound | None = None) -> TrainingResult:
         """The policy, with gaps on noise that training never saw."""
         gaps, before = (self.judge(policy, outcome.members) for policy in (outcome.policy, self.start))
-        after_and_before = (
-            (gaps.worst, before.worst)
-            if outcome.is_robust
-            else (outcome.weights @ gaps.mean, outcome.weights @ before.mean)
-        )
+        scores = [
+            estimate.worst if outcome.is_robust else float(outcome.weights @ estimate.mean)
+            for estimate in (gaps, before)
+        ]
         result = TrainingResult(
             policy=outcome.policy,
             members=outcome.members,
@@ -196,7 +195,7 @@ class TrainingTask:
             history=tuple(self.history),
             num_skipped=self.num_skipped,
             is_converged=outcome.is_converged,
-            improvement=_improvement(*after_and_before),
+            improvement=_improvement(*scores),
         )
         for complaint in _complaints(result):
             warnings.warn(complaint, LqgapWarning, stacklevel=3)
