@@ -195,3 +195,15 @@ def test_a_servo_trains_as_well_in_si_units_as_in_scaled_ones(precision):
         assert result.num_skipped == 0
         gaps.append(result.gaps.mean)
     np.testing.assert_allclose(gaps[1], gaps[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("decades", [0, 6])
+def test_what_cannot_be_stabilised_or_seen_cannot_in_other_coordinates(seed, decades):
+    A = np.asarray([[1.1, 0.0, 0.0], [0.2, 0.8, 0.3], [0.0, 0.1, 0.5]])  # nothing moves the first state
+    T = random_coordinates(seed, 3, decades=decades)
+    inverse = np.linalg.inv(T)
+    noise = {"W": T @ T.T, "S0": T @ T.T}
+    with pytest.raises(lg.NotStabilizableError):
+        lg.solve(lg.LQG(T @ A @ inverse, T @ [[0.0], [1.0], [0.0]], np.eye(3)[:2] @ inverse, **noise))
+    with pytest.raises(lg.NotDetectableError):
+        lg.solve(lg.LQG(T @ A.T @ inverse, T @ np.eye(3)[:, :2], [[0.0, 1.0, 0.0]] @ inverse, **noise))

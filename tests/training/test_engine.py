@@ -61,3 +61,20 @@ def test_updates_that_are_not_finite_are_undone_counted_and_make_steps_smaller()
     assert all(
         np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(eqx.filter(state.parameters, eqx.is_array))
     )
+
+
+class Cliff(AbstractObjective):
+    """Better along one entry of the gain, for a little way; then a million times worse."""
+
+    def component_gaps(self, policy, key, num_rollouts):  # noqa: ARG002
+        way = policy.K[0, 0] - StationaryLQG(PLANTS[0]).K[0, 0]
+        gap = jnp.where(jnp.abs(way) < 4e-3, 1 - 100 * way, 1e6)
+        return gap * jnp.asarray([1.0, 0.9])
+
+
+def test_updates_that_blow_up_go_back_to_the_best_with_smaller_steps_until_they_help():
+    trainer, state = make(Cliff())
+    weights = jnp.asarray([0.5, 0.5])
+    state = trainer.run(state, weights, on_validation=lambda *_: None)
+    assert int(state.skipped) >= 1
+    assert float(state.best_score) < 0.9

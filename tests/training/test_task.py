@@ -37,3 +37,13 @@ def test_a_training_that_was_stopped_goes_on_with_the_same_result(tmp_path):
             options=SHORT,
             monitor=Monitor(folder=tmp_path),
         )
+
+
+def test_training_that_ends_where_it_began_says_so():
+    pair = lg.simulators.Finite([lg.LQG([[0.9]], [[b]], [[1.0]]) for b in (1.0, -0.7)])
+    options = TrainingOptions(steps=1, learning_rate=1e-9, validation_rollouts=64, receipt_rollouts=64)
+    with pytest.warns(lg.LqgapWarning, match="ended where it began"):
+        result = train_robust(
+            ModelBank(pair.systems, horizon=12), pair, horizon=12, key=jax.random.key(0), options=options
+        )
+    assert not result.has_improved

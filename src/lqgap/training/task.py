@@ -188,9 +188,10 @@ class TrainingTask:
     def result(self, outcome: Outcome, found: WorstFound | None = None) -> TrainingResult:
         """The policy, with gaps on noise that training never saw."""
         gaps, before = (self.judge(policy, outcome.members) for policy in (outcome.policy, self.start))
-        after, before = (
-            each.worst if outcome.is_robust else float(outcome.weights @ each.mean) for each in (gaps, before)
-        )
+        scores = [
+            estimate.worst if outcome.is_robust else float(outcome.weights @ estimate.mean)
+            for estimate in (gaps, before)
+        ]
         result = TrainingResult(
             policy=outcome.policy,
             members=outcome.members,
@@ -200,7 +201,7 @@ class TrainingTask:
             history=tuple(self.history),
             num_skipped=self.num_skipped,
             is_converged=outcome.is_converged,
-            improvement=_improvement(after, before),
+            improvement=_improvement(*scores),
         )
         for complaint in _complaints(result):
             warnings.warn(complaint, LqgapWarning, stacklevel=3)

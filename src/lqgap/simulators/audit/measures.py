@@ -1,8 +1,8 @@
 """What the audit measures of every member: norms, decay, margins of controllability and observability.
 
 The margin of (A, B) is the smallest singular value of [A - lambda I, B] over the modes lambda of A, relative
-to the size of A, with B scaled to that size, and its columns to one: how small a change of the matrices makes
-a mode uncontrollable, whatever the units of inputs. For stable A the Gramian adds how unequally controllable
+to the size of A, with B scaled to that size and its columns to one, whatever the units of inputs: how small a
+change of the matrices makes a mode uncontrollable. For stable A the Gramian adds how unequally controllable
 the modes are: its smallest eigenvalue, relative to the largest; it also detects what repeated modes hide from
 the first test. Neither forms powers of A.
 
