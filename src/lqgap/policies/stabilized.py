@@ -22,7 +22,8 @@ class StabilizedMemory(eqx.Module):
 class Stabilized(AbstractWrapper):
     """The sum of a linear inner loop (`lqgap.find_stabilizer` searches one) and an outer policy.
 
-    Only the outer policy is trained.
+    Only the outer policy is trained. It should be one that does not stabilise by itself, as `RandomProbe` and
+    `Recurrent` do not: the sum of two controllers may be worse than either, and a `ModelBank` needs no other.
     """
 
     inner: LinearDynamic

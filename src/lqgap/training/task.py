@@ -183,8 +183,8 @@ class TrainingTask:
         if not result.worst_gap < HOPELESS * optimal:
             warnings.warn(
                 f"the policy loses {result.worst_gap:.3g} on {result.describe_worst()}, where the optimal "
-                f"cost is {optimal:.3g}: it does not stabilise this plant. Start from a policy that does (a "
-                f"ModelBank, or lqgap.find_stabilizer), or narrow the class",
+                f"cost is {optimal:.3g}: it does not stabilise this plant. Start from a policy that does "
+                f'(ModelBank or lqgap.find_stabilizer; in a study: policy = "bank"), or narrow the ranges',
                 LqgapWarning,
                 stacklevel=3,
             )

@@ -57,8 +57,8 @@ class ExactFilters(eqx.Module):
             settled = min(1 << settled.bit_length(), MAX_TRANSIENT - 1)  # few lengths: few to compile
         else:
             raise InvalidArgumentError(
-                f"some member's filter has not settled after {MAX_TRANSIENT} steps: prune the class "
-                f"(lqgap.check_assumptions says which members are nearly undetectable)"
+                f"some member's filter has not settled after {MAX_TRANSIENT} steps: narrow the ranges of the "
+                f"family (lqgap check names the member whose predictor is slowest), or leave out vtr"
             )
         L, S = (
             np.concatenate([part[:settled], limit[None]]) for part, limit in zip((L, S), steady, strict=True)

@@ -23,8 +23,9 @@ from lqgap.simulators.finite import Finite, member_error
 MODE_TOLERANCE = 1e-8  # relative; below it a mode counts as uncontrollable or unobservable
 GRAMIAN_TOLERANCE = 1e-15
 
-STABILISE = "a stabilising inner policy (u = inner(y) + v), or a range without these members: audit.prune()"
-COORDINATES = "a change of state coordinates: audit.repair()"
+NOTHING = "nothing needs to be done"
+UNSTABLE = f"{NOTHING} for training; the paper's bounds do not hold"
+NARROWER = "for the bounds, narrow the ranges (in a study, those of [plant])"
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what leaves double precision is infinite or NaN, and shown so
@@ -83,7 +84,9 @@ def _optimum(members: Finite, measures: Measures) -> Check:
         value=float(len(missing)),
         margin=-float(len(missing)),
         member=int(missing[0]) if len(missing) else 0,
-        remedy=f"audit.prune(); {reason}" if reason else "",
+        remedy=f"a study leaves these out, as members.subset(audit.measures.has_optimum) does; {reason}"
+        if reason
+        else "",
     )
 
 
@@ -97,8 +100,13 @@ def _stable(measures: Measures) -> Check:
         value=radius,
         margin=1 - radius,
         member=member,
-        remedy="" if radius < 1 else f"rho(A) = {radius:.4g} >= 1: needs {STABILISE}",
+        remedy="" if radius < 1 else f"rho(A) = {radius:.4g} >= 1: {_without_bounds(measures)}",
     )
+
+
+def _without_bounds(measures: Measures) -> str:
+    has_stable = bool(np.any(measures.spectral_radius < 1))
+    return f"{UNSTABLE}; {NARROWER}, or take audit.prune()" if has_stable else UNSTABLE
 
 
 def _transient(measures: Measures) -> Check:
@@ -106,7 +114,7 @@ def _transient(measures: Measures) -> Check:
     is_bounded = bool(np.isfinite(growth))
     is_certified = bool(np.all(measures.open_loop.gamma > 0))
     kappa = float(np.max(measures.open_loop.kappa)) if is_certified else float("inf")
-    bound = f"use ||A^k|| <= {kappa:.3g} (1 - gamma)^k of the Lyapunov certificate"
+    bound = f"{NOTHING}: ||A^k|| <= {kappa:.3g} (1 - gamma)^k by the Lyapunov certificate"
     return Check(
         assumption="A1",
         statement="Phi(A) = sup ||A^k|| / rho(A)^k finite",
@@ -115,7 +123,7 @@ def _transient(measures: Measures) -> Check:
         value=growth,
         margin=float(np.min(measures.open_loop.gamma)) if is_certified else float("-inf"),
         member=member,
-        remedy=("" if is_bounded else bound) if is_certified else STABILISE,
+        remedy=("" if is_bounded else bound) if is_certified else _without_bounds(measures),
     )
 
 
@@ -125,8 +133,8 @@ def _modes(statement: str, values: np.ndarray, gramians: np.ndarray) -> Check:
     holds = value > MODE_TOLERANCE and not ratio <= GRAMIAN_TOLERANCE
     note = f"; Gramian's smallest to largest eigenvalue at least {ratio:.1e}" if np.isfinite(ratio) else ""
     remedy = (
-        "stable modes that are not controllable or not observable (such as padded delay states) do not "
-        "affect the optimum; a minimal realisation removes them, if all members admit the same one"
+        f"{NOTHING}: stable modes that are not controllable or not observable (such as padded delay states) "
+        f"do not affect the optimum"
     )
     return Check(
         assumption="A1",
@@ -143,29 +151,31 @@ def _modes(statement: str, values: np.ndarray, gramians: np.ndarray) -> Check:
 def _controllable_gain(measures: Measures) -> Check:
     value, member = _worst(measures.controllability_of_gain, np.nanargmin)
     needed, _ = _worst(measures.controllability_of_predictor, np.nanargmin)
-    holds = value > MODE_TOLERANCE
+    holds, suffices = value > MODE_TOLERANCE, needed > MODE_TOLERANCE
+    need = f"identification needs (A - FC, [F, B]) controllable, which has the margin {needed:.2g}"
     return Check(
         assumption="A1",
         statement="(A, F) controllable; needed: (A - FC, [F, B])",
         as_printed=holds,
-        repaired=needed > MODE_TOLERANCE or holds,
+        repaired=suffices or holds,
         value=value,
         margin=needed - MODE_TOLERANCE,
         member=member,
-        remedy="" if holds else f"identification needs (A - FC, [F, B]) controllable; margin {needed:.2g}",
+        remedy="" if holds else f"{NOTHING}: {need}" if suffices else f"{need}; other methods do not need it",
     )
 
 
 def _contraction(measures: Measures, contraction: Contraction) -> Check:
     printed, member = _worst(measures.contraction, np.nanargmax)
-    condition = f"condition {contraction.condition:.3g}"
-    found = f"gamma_1 = {contraction.gamma:.4f} in a common weighted norm of {condition}"
-    failed = (
-        f"no common weighted norm of condition below {MAX_CONDITION:g} was found in which all closed loops "
-        f"contract (best {contraction.gamma:.4f}, limited by member {contraction.member}): "
-        f"a smaller range or fewer members"
+    found = (
+        f"{NOTHING}: bounds use a common weighted norm of condition {contraction.condition:.3g}, in which "
+        f"gamma_1 = {contraction.gamma:.4f}; audit.repair() is the class in its coordinates"
     )
-    remedy = f"{COORDINATES}; {found}" if contraction.holds else failed
+    failed = (
+        f"{UNSTABLE}: no common weighted norm of condition below {MAX_CONDITION:g} was found in which all "
+        f"closed loops contract (best {contraction.gamma:.4f}, limited by member {contraction.member}); "
+        f"{NARROWER}"
+    )
     return Check(
         assumption="A2",
         statement="closed loops contract: ||A - BK|| <= gamma_1 < 1",
@@ -174,7 +184,7 @@ def _contraction(measures: Measures, contraction: Contraction) -> Check:
         value=printed,
         margin=1 - contraction.gamma,
         member=member,
-        remedy="" if printed < 1 else remedy,
+        remedy="" if printed < 1 else found if contraction.holds else failed,
     )
 
 
@@ -202,7 +212,9 @@ def _predictor(measures: Measures) -> Check:
         value=gamma,
         margin=gamma,
         member=member,
-        remedy="" if gamma > 0 else "no certificate: a filter mode is marginal; give W a value there",
+        remedy=""
+        if gamma > 0
+        else f"{UNSTABLE}: a filter mode is nearly marginal; a larger W makes it faster",
     )
 
 
@@ -217,9 +229,7 @@ def _noise(measures: Measures) -> Check:
         value=value,
         margin=-value,
         member=member,
-        remedy=""
-        if holds
-        else "none needed: every formula here takes general noise (or lqgap.systems.whiten)",
+        remedy="" if holds else f"{NOTHING}: every formula here takes general noise",
     )
 
 
