@@ -14,8 +14,13 @@ Written by `python docs/assumptions.py`: every built-in family with its default 
 `lqgap.check_assumptions`. *Printed* is the condition as the paper states it, *repaired* what the corrected theory needs: general noise, stabilisable and
 detectable instead of controllable and observable. Coordinates of the state are free: closed loops contract if they do in one weighted norm, found over the class; no verdict depends on units.
 
-| family | members | rho(A) | norm of A - BK | gamma_1, weighted (condition) | gamma_2 | printed | repaired | what fails, and what repairs it |
-|---|---|---|---|---|---|---|---|---|
+| family | members | rho(A) | norm of A - BK | gamma_1, weighted (condition) | gamma_2 | printed | repaired |
+|---|---|---|---|---|---|---|---|
+"""
+
+REMARKS = """## What fails, and what to do about it
+
+Of a family that fails after repair, what fails; of the others, what was repaired.
 """
 
 
@@ -26,14 +31,13 @@ def main() -> None:
     passed = sum(audit.holds_after_repair for audit in audits.values())
     rows = "\n".join(_row(name, audit) for name, audit in audits.items())
     summary = f"{passed} of {len(audits)} families hold after repair."
-    PAGE.write_text(f"{HEADER.format(points=POINTS)}{rows}\n\n{summary}\n")
+    remarks = "\n".join(_remarks(name, audit) for name, audit in audits.items() if not audit.holds_as_printed)
+    PAGE.write_text(f"{HEADER.format(points=POINTS)}{rows}\n\n{summary}\n\n{REMARKS}\n{remarks}\n")
     print(PAGE.read_text())
 
 
 def _row(name: str, audit: Audit) -> str:
     constants = audit.constants
-    failures = [f"{check.statement}: {check.remedy}" for check in audit.checks if not check.repaired]
-    repairs = [check.remedy for check in audit.checks if check.repaired and not check.as_printed]
     contracts = audit.contraction is not None and audit.contraction.holds
     weighted = (
         f"{constants['gamma_1_weighted']:.3f} ({constants['weight_condition']:.2g})" if contracts else "none"
@@ -47,9 +51,17 @@ def _row(name: str, audit: Audit) -> str:
         f"{constants['gamma_2']:.3g}",
         "yes" if audit.holds_as_printed else "no",
         "yes" if audit.holds_after_repair else "no",
-        "; ".join(failures or repairs).replace("|", "\\|"),
     ]
     return "| " + " | ".join(cells) + " |"
+
+
+def _remarks(name: str, audit: Audit) -> str:
+    """What does not hold as printed: that which nothing repairs, or else all of it."""
+    printed = [check for check in audit.checks if not check.as_printed]
+    failures = [check for check in printed if not check.repaired]
+    return "\n".join(
+        [f"- `{name}`", *(f"  - {check.statement}: {check.remedy}." for check in failures or printed)]
+    )
 
 
 if __name__ == "__main__":

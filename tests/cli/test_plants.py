@@ -28,3 +28,17 @@ def test_one_family_is_described_with_its_nominal_member(capsys):
 def test_an_unknown_family_is_refused_with_the_nearest():
     with pytest.raises(InvalidArgumentError, match="did you mean mass_spring_damper"):
         print_plants("mass_spring_dampr", as_json=False)
+
+
+@pytest.mark.parametrize("width", [60, 80])
+@pytest.mark.parametrize("name", [None, "hanging_pendulum_cart"])
+def test_no_word_is_broken_on_a_narrow_screen(name, width, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_plants(name, as_json=False)
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= width
+    names = FAMILIES if name is None else [name]
+    words = {
+        word for each in names for word in [each, *" ".join(map(str, FAMILIES[each]().parameters)).split()]
+    }
+    assert words <= set(text.replace("\u2502", " ").split())

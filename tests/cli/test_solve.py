@@ -36,6 +36,21 @@ def test_the_built_in_plant_is_printed_as_tables(capsys):
     assert f"{float(lqgap.solve_finite(mass_on_a_spring(), horizon=200).value):.6g}" in printed
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_no_word_is_broken_on_a_narrow_screen(width, capsys, monkeypatch, tmp_path):
+    path = tmp_path / "plant.toml"
+    path.write_text(
+        f"A = {np.diag(np.linspace(0.1, 0.9, 9)).tolist()}\nB = {[[1.5]] * 9}\nC = {[[1.25] * 9]}\n"
+    )
+    monkeypatch.setenv("COLUMNS", str(width))
+    print_optimum(path, horizon=5, as_json=False)
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= width
+    gain = np.asarray(lqgap.solve(read_plant(path)).K)
+    words = {"measurement", "relative", "predicted)", *np.array2string(gain, precision=6).strip("[]").split()}
+    assert words <= set(text.replace("\u2502", " ").replace("[", " ").replace("]", " ").split())
+
+
 BAD_FILES = {
     "unknown key": (PLANT + "SO = [[1]]", InvalidArgumentError, "did you mean S0"),
     "missing matrix": ("A = [[0.9]]\nB = [[1]]", InvalidArgumentError, "no matrix C"),

@@ -1,10 +1,13 @@
+import subprocess
+import sys
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from random_systems import random_plant
 
 import lqgap
-from lqgap.linalg import certify_by_lyapunov, certify_by_weight, spectral_radius
+from lqgap.linalg import certify_by_lyapunov, certify_by_weight, spectral_norm, spectral_radius
 from lqgap.systems import filter_matrix, predictor_matrix
 
 
@@ -55,3 +58,28 @@ def test_spectral_radius_of_a_rotation_and_of_a_nilpotent_matrix():
     rotation = jnp.asarray([[0.0, -0.7], [0.7, 0.0]])
     np.testing.assert_allclose(spectral_radius(rotation), 0.7, rtol=1e-14)
     np.testing.assert_allclose(spectral_radius(jnp.asarray([[0.0, 3.0], [0.0, 0.0]])), 0, atol=1e-14)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, np.nan, np.inf])
+def test_the_spectral_norm_is_that_of_numpy_where_it_is_finite(value):
+    X = np.diag([3.0, 4.0, 0.5])[:2]
+    X[1, 2] = value
+    expected = np.linalg.norm(X, 2) if np.isfinite(value) else np.nan
+    np.testing.assert_allclose(spectral_norm(jnp.asarray(X)), expected, rtol=1e-12)
+
+
+SINGULAR = """
+import jax, jax.numpy as jnp, lqgap
+lqgap.enable_x64()
+from lqgap.linalg import certify_by_lyapunov, certify_by_weight
+print(certify_by_weight(0.5 * jnp.eye(3), jnp.eye(3) - 0.4).gamma)
+print(certify_by_lyapunov(jnp.diag(jnp.asarray([0.5, 1.0, 2.0]))).gamma)
+"""
+
+
+def test_where_there_is_no_certificate_lapack_prints_nothing():
+    """In a process of its own: Fortran keeps what it prints until the end."""
+    done = subprocess.run(
+        [sys.executable, "-c", SINGULAR], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split() == ["nan", "nan"]

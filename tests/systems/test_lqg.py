@@ -1,4 +1,5 @@
 import jax
+import jax.experimental
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -56,7 +57,8 @@ def test_a_weight_that_is_semidefinite_up_to_rounding_is_accepted():
 
 
 def test_thirty_two_bit_mode_raises_and_says_how_to_leave_it():
-    with jax.enable_x64(False), pytest.raises(PrecisionError, match=r"lqgap\.enable_x64\(\)"):
+    enable_x64 = getattr(jax, "enable_x64", None) or jax.experimental.enable_x64  # until JAX 0.8
+    with enable_x64(False), pytest.raises(PrecisionError, match=r"lqgap\.enable_x64\(\)"):
         lqgap.LQG(A, B, C)
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from lqgap.errors import (
     CorruptFileError,
     InvalidArgumentError,
     LqgapError,
+    LqgapWarning,
     NotConvergedError,
     NotDetectableError,
     NotStabilizableError,
@@ -58,6 +60,7 @@ def read_output(text: str) -> Path:
 
 def main() -> None:
     """Run the command line; errors that a user can repair are one line on stderr and an exit code."""
+    warnings.showwarning = _print_warning
     try:
         app()
     except LqgapError as error:
@@ -270,6 +273,13 @@ def _print_error(text: str) -> None:
     from lqgap.cli.session import printable
 
     print(f"error: {printable(text)}", file=sys.stderr)
+
+
+def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+    from lqgap.cli.session import printable
+
+    kind = "note" if issubclass(category, LqgapWarning) else category.__name__
+    print(f"{kind}: {printable(str(message))}", file=sys.stderr)
 
 
 def _print_version(wanted: bool) -> None:

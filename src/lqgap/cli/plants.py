@@ -54,17 +54,18 @@ def _describe(name: str) -> dict[str, Any]:
 
 
 def _print_list(records: list[dict[str, Any]]) -> None:
-    table = new_table("Built-in families", "family", "what it is", "uncertain by default", show_lines=True)
+    what = "what it is, and what is uncertain by default"
+    table = new_table("Built-in families", "family", what, show_lines=True)
     table.columns[0].no_wrap = True
     for record in records:
-        table.add_row(record["name"], shown(record["summary"]), shown("\n".join(record["uncertain"])))
+        table.add_row(record["name"], shown(record["summary"], *record["uncertain"]))
     Console().print(table)
 
 
 def _print_one(record: dict[str, Any]) -> None:
     table = Table(title=record["name"], title_justify="left", show_header=False)
-    table.add_row("about", shown(record["documentation"]))
-    table.add_row("uncertain by default", shown("\n".join(record["uncertain"])))
+    table.add_row("about", shown(*record["documentation"].splitlines()))
+    table.add_row("uncertain by default", shown(*record["uncertain"]))
     table.add_row("states, inputs, outputs", f"{record['states']}, {record['inputs']}, {record['outputs']}")
     table.add_row("rho(A), nominal", f"{record['spectral_radius']:.6g}")
     table.add_row("J, nominal", f"{record['J']:.7g}")

@@ -77,9 +77,9 @@ def printable(text: str) -> str:
     return "".join(" " if unicodedata.category(letter) in hidden else letter for letter in text)
 
 
-def shown(text: str) -> str:
-    """A text of a study or a file for tables: as it is, and nothing more."""
-    return escape(printable(text))
+def shown(*lines: str) -> str:
+    """Texts of a study or a file for tables, each on a line: as they are, and nothing more."""
+    return "\n".join(escape(printable(line)) for line in lines)
 
 
 class Progress:

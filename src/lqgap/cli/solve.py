@@ -75,8 +75,10 @@ def _print_tables(title: str, plant: LQG, optimum: Optimum, finite: FiniteOptimu
     )
     for name, value, meaning in rows:
         costs.add_row(name, f"{float(value):.6g}", meaning)
-    gains = new_table("Gains", "gain", ">rows", "use", show_lines=True)
+    console = Console()
+    gains = new_table("Gains", "gain", "use and rows", show_lines=True)
     uses = ("u = -K xhat", "xhat = predicted + L (y - C predicted)")
     for name, gain, use in zip("KL", (optimum.K, optimum.L), uses, strict=True):
-        gains.add_row(name, np.array2string(np.asarray(gain), precision=6), use)
-    Console().print(costs, gains, sep="\n")
+        rows = np.array2string(np.asarray(gain), precision=6, max_line_width=console.width - 12)
+        gains.add_row(name, shown(use, *rows.splitlines()))
+    console.print(costs, gains, sep="\n")

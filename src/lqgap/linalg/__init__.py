@@ -26,6 +26,7 @@ from lqgap.linalg.stability import (
     StrongStability,
     certify_by_lyapunov,
     certify_by_weight,
+    spectral_norm,
     spectral_radius,
 )
 
@@ -44,6 +45,7 @@ __all__ = [
     "solve_lyapunov",
     "solve_psd",
     "solve_riccati",
+    "spectral_norm",
     "spectral_radius",
     "sqrt_psd",
     "symmetrize",

@@ -45,8 +45,8 @@ def describe_modes(modes: list[complex]) -> str:
 
 
 def _out_of_reach(A: np.ndarray, B: np.ndarray) -> list[complex]:
-    size = np.linalg.norm(A, 2)
-    reached, block = np.zeros((len(A), 0)), B * (size / max(np.linalg.norm(B, 2), np.finfo(float).tiny))
+    size, strength = np.linalg.norm(A, 2), np.linalg.norm(B, 2)
+    reached, block = np.zeros((len(A), 0)), B / (strength or 1.0) * size
     while block.shape[1]:
         for _ in range(2):  # once more, since rounding of the first time is as large as what is left
             block = block - reached @ (reached.T @ block)

@@ -27,12 +27,21 @@ def spectral_radius(X: Float[Array, "n n"]) -> Float[Array, ""]:
     return jnp.max(jnp.abs(jnp.linalg.eigvals(X)))
 
 
+def spectral_norm(X: Float[Array, "m n"]) -> Float[Array, ""]:
+    """The largest singular value; NaN if an entry is not finite.
+
+    LAPACK, asked for the singular values of what is infinite, prints to standard output or never returns.
+    """
+    is_finite = jnp.all(jnp.isfinite(X))
+    return jnp.where(is_finite, jnp.linalg.norm(jnp.where(is_finite, X, 0), ord=2), jnp.nan)
+
+
 def certify_by_weight(X: Float[Array, "n n"], weight: Float[Array, "n n"]) -> StrongStability:
-    """The certificate of a positive definite weight, such as a covariance that X maintains."""
+    """The certificate of a positive definite weight, such as a covariance that X maintains; else NaN."""
     root, inverse_root = sqrt_psd(weight), inverse_sqrt_psd(weight)
     return StrongStability(
-        kappa=jnp.linalg.norm(root, ord=2) * jnp.linalg.norm(inverse_root, ord=2),
-        gamma=1 - jnp.linalg.norm(inverse_root @ X @ root, ord=2),
+        kappa=spectral_norm(root) * spectral_norm(inverse_root),
+        gamma=1 - spectral_norm(inverse_root @ X @ root),
     )
 
 

@@ -95,8 +95,8 @@ class ModelBank(AbstractPolicy):
             jnp.isfinite(self.L)
         ):
             raise NotConvergedError(
-                "some member has no optimal controller: solve them one by one (lqgap.solve says why), or "
-                "prune the class (lqgap.check_assumptions)"
+                "some member has no optimal controller: lqgap.solve says why, and the rest of the class is "
+                "members.subset(lqgap.check_assumptions(members).measures.has_optimum)"
             )
         self.mode, self.last_step = mode, horizon
         self.shaping = jnp.zeros_like(self.A)

@@ -60,7 +60,8 @@ def find_stabilizer(members: Members) -> LinearDynamic:
     if worst >= STABLE:
         raise NotConvergedError(
             f"no linear controller was found that stabilises all {len(members)} members: the best leaves a "
-            f"spectral radius of {worst:.6g}; take a smaller class, or a policy that adapts (a model bank)"
+            f"spectral radius of {worst:.6g}; take narrower ranges, or a policy that adapts (ModelBank; in a "
+            f"study: bank)"
         )
     polished = _minimise(lambda c: _relative_cost(c, systems, optima.J), controller)
     best = polished if _radius(polished, systems) < STABLE else controller

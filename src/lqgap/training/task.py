@@ -227,7 +227,8 @@ def _complaints(result: TrainingResult) -> list[str]:
     if not result.worst_gap < HOPELESS * optimal:
         complaints.append(
             f"{where}, where the optimal cost is {optimal:.3g}: it does not stabilise this plant. Start from "
-            f"a policy that does (a ModelBank, or lqgap.find_stabilizer), or narrow the class"
+            f'a policy that does (ModelBank or lqgap.find_stabilizer; in a study: policy = "bank"), or narrow '
+            f"the ranges"
         )
     elif not result.has_improved and result.worst_gap > NEGLIGIBLE * optimal:
         complaints.append(

@@ -51,15 +51,18 @@ def test_unstable_members_are_named_and_pruned():
     report = check_assumptions(family.grid(4))
     [stable] = [check for check in report.checks if "open loop" in check.statement]
     assert (stable.as_printed, stable.repaired, stable.member) == (False, False, 3)
-    assert "rho(A) = 1.1 >= 1: policies may stabilise it" in stable.remedy
+    assert "rho(A) = 1.1 >= 1: nothing needs to be done for training; the paper's bounds do" in stable.remedy
+    assert "audit.prune()" in stable.remedy
     np.testing.assert_allclose(report.prune().parameters[:, 0], [0.5, 0.7, 0.9])
     assert check_assumptions(report.prune()).holds_after_repair
 
 
 def test_nothing_is_left_of_a_class_that_is_all_unstable():
     report = check_assumptions(Finite([lqgap.LQG([[1.1]], [[1.0]], [[1.0]])]))
-    with pytest.raises(InvalidArgumentError, match=r"no member.*find_stabilizer may stabilise them"):
+    with pytest.raises(InvalidArgumentError, match=r"no member.*may stay for training"):
         report.prune()
+    [stable] = [check for check in report.checks if "open loop" in check.statement]
+    assert "prune" not in stable.remedy  # it would leave nothing
 
 
 def test_a_member_without_optimum_is_reported_and_pruned():
@@ -68,6 +71,9 @@ def test_a_member_without_optimum_is_reported_and_pruned():
     assert "member 1" in report.checks[0].remedy
     assert "not stabilisable" in report.checks[0].remedy
     assert len(report.prune()) == len(report.repair()) == 2
+    audit = report
+    assert "members.subset(audit.measures.has_optimum)" in audit.checks[0].remedy
+    assert len(members.subset(audit.measures.has_optimum)) == 2
 
 
 @pytest.mark.slow

@@ -28,6 +28,17 @@ def test_it_prints_as_tables(report):
         assert part in text
 
 
+@pytest.mark.parametrize("width", [60, 80])
+def test_no_word_is_broken_on_a_narrow_screen(report, width):
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(report)
+    text = console.export_text()
+    assert max(map(len, text.splitlines())) <= width
+    shown = set(text.replace("\u2502", " ").split())
+    for check in report.checks:
+        assert set(f"{check.statement} {check.remedy}".split()) <= shown
+
+
 def test_it_is_json_without_infinities(report):
     record = json.loads(report.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert record["num_members"] == 9

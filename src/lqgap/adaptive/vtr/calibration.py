@@ -122,8 +122,8 @@ def calibrate(
     too_long = np.any(decay > CLIPPED, axis=0)
     if too_long[-1]:
         raise InvalidArgumentError(
-            f"some member's filter remembers more than {MAX_LENGTH} steps: give the constants, or prune "
-            f"the class"
+            f"some member's filter remembers more than {MAX_LENGTH} steps: narrow the ranges of the family, "
+            f"or give the constants in Python (VTRConstants)"
         )
     count = len(variance)
     variance = np.ones(1) if weighting == "variance" else variance

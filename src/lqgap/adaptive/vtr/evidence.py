@@ -49,8 +49,8 @@ class ExactFilters(eqx.Module):
         gains = settle_filters(systems, optima)
         if not gains.is_settled:
             raise InvalidArgumentError(
-                f"some member's filter has not settled after {MOST} steps: prune the class "
-                f"(lqgap.check_assumptions says which members are nearly undetectable)"
+                f"some member's filter has not settled after {MOST} steps: narrow the ranges of the "
+                f"family (lqgap check names the member whose predictor is slowest), or leave out vtr"
             )
         self.L, self.law = gains.L, _laws(gains.S)
 

@@ -30,5 +30,6 @@ def choose_fallback(fallback: AbstractPolicy | None, members: Finite) -> Abstrac
         return find_stabilizer(members)
     except NotConvergedError as error:
         raise InvalidArgumentError(
-            f"fallback is missing, and none was found: {error}. Give one, such as a ModelBank"
+            f"fallback is missing, and none was found: {error}. Give one in Python, such as "
+            f"fallback=ModelBank(members.systems); a study has no key for it: leave out vtr"
         ) from None

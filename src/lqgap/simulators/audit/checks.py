@@ -26,9 +26,9 @@ from lqgap.systems.natural import common_coordinates
 MODE_TOLERANCE = 1e-8  # relative; below it a mode counts as uncontrollable or unobservable
 GRAMIAN_TOLERANCE = 1e-15
 
-STABILISE = (
-    "policies may stabilise it (a bank, lqgap.find_stabilizer); bounds need a range without it: audit.prune()"
-)
+NOTHING = "nothing needs to be done"
+UNSTABLE = f"{NOTHING} for training; the paper's bounds do not hold"
+NARROWER = "for the bounds, narrow the ranges (in a study, those of [plant])"
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what leaves double precision is infinite or NaN, and shown so
@@ -89,7 +89,9 @@ def _optimum(members: Finite, measures: Measures) -> Check:
         value=float(len(missing)),
         margin=-float(len(missing)),
         member=int(missing[0]) if len(missing) else 0,
-        remedy=f"audit.prune(); {reason}" if reason else "",
+        remedy=f"a study leaves these out, as members.subset(audit.measures.has_optimum) does; {reason}"
+        if reason
+        else "",
     )
 
 
@@ -103,8 +105,13 @@ def _stable(measures: Measures) -> Check:
         value=radius,
         margin=1 - radius,
         member=member,
-        remedy="" if radius < 1 else f"rho(A) = {radius:.4g} >= 1: {STABILISE}",
+        remedy="" if radius < 1 else f"rho(A) = {radius:.4g} >= 1: {_without_bounds(measures)}",
     )
+
+
+def _without_bounds(measures: Measures) -> str:
+    has_stable = bool(np.any(measures.spectral_radius < 1))
+    return f"{UNSTABLE}; {NARROWER}, or take audit.prune()" if has_stable else UNSTABLE
 
 
 def _transient(measures: Measures) -> Check:
@@ -112,7 +119,7 @@ def _transient(measures: Measures) -> Check:
     is_bounded = bool(np.isfinite(growth))
     is_certified = bool(np.all(measures.open_loop.gamma > 0))
     kappa = float(np.max(measures.open_loop.kappa)) if is_certified else float("inf")
-    bound = f"use ||A^k|| <= {kappa:.3g} (1 - gamma)^k of the Lyapunov certificate"
+    bound = f"{NOTHING}: ||A^k|| <= {kappa:.3g} (1 - gamma)^k by the Lyapunov certificate"
     return Check(
         assumption="A1",
         statement="Phi(A) = sup ||A^k|| / rho(A)^k finite",
@@ -121,7 +128,7 @@ def _transient(measures: Measures) -> Check:
         value=growth,
         margin=float(np.min(measures.open_loop.gamma)) if is_certified else float("-inf"),
         member=member,
-        remedy=("" if is_bounded else bound) if is_certified else STABILISE,
+        remedy=("" if is_bounded else bound) if is_certified else _without_bounds(measures),
     )
 
 
@@ -131,8 +138,8 @@ def _modes(statement: str, values: np.ndarray, gramians: np.ndarray) -> Check:
     holds = value > MODE_TOLERANCE and not ratio <= GRAMIAN_TOLERANCE
     note = f"; Gramian's smallest to largest eigenvalue at least {ratio:.1e}" if np.isfinite(ratio) else ""
     remedy = (
-        "stable modes that are not controllable or not observable (such as padded delay states) do not "
-        "affect the optimum; a minimal realisation removes them, if all members admit the same one"
+        f"{NOTHING}: stable modes that are not controllable or not observable (such as padded delay states) "
+        f"do not affect the optimum"
     )
     return Check(
         assumption="A1",
@@ -149,16 +156,17 @@ def _modes(statement: str, values: np.ndarray, gramians: np.ndarray) -> Check:
 def _controllable_gain(measures: Measures) -> Check:
     value, member = _worst(measures.controllability_of_gain, np.nanargmin)
     needed, _ = _worst(measures.controllability_of_predictor, np.nanargmin)
-    holds = value > MODE_TOLERANCE
+    holds, suffices = value > MODE_TOLERANCE, needed > MODE_TOLERANCE
+    need = f"identification needs (A - FC, [F, B]) controllable, which has the margin {needed:.2g}"
     return Check(
         assumption="A1",
         statement="(A, F) controllable; needed: (A - FC, [F, B])",
         as_printed=holds,
-        repaired=needed > MODE_TOLERANCE or holds,
+        repaired=suffices or holds,
         value=value,
         margin=needed - MODE_TOLERANCE,
         member=member,
-        remedy="" if holds else f"identification needs (A - FC, [F, B]) controllable; margin {needed:.2g}",
+        remedy="" if holds else f"{NOTHING}: {need}" if suffices else f"{need}; other methods do not need it",
     )
 
 
@@ -166,12 +174,13 @@ def _contraction(given: Measures, contraction: Contraction) -> Check:
     norm, _ = _worst(given.contraction, np.nanargmax)
     here = f"in the coordinates given {norm:.4g}"
     found = (
-        f"{here}; in those of audit.repair() {contraction.gamma:.4f} (condition {contraction.condition:.3g})"
+        f"{NOTHING}: {here}, and bounds use a common weighted norm of condition {contraction.condition:.3g}, "
+        f"in which gamma_1 = {contraction.gamma:.4f}; audit.repair() is the class in its coordinates"
     )
     failed = (
-        f"{here}, and no common weighted norm of condition below {MAX_CONDITION:g} was found in which all "
-        f"closed loops contract (best {contraction.gamma:.4f}, limited by member {contraction.member}): "
-        f"a smaller range or fewer members"
+        f"{UNSTABLE}: {here}, and no common weighted norm of condition below {MAX_CONDITION:g} was found in "
+        f"which all closed loops contract (best {contraction.gamma:.4f}, limited by member "
+        f"{contraction.member}); {NARROWER}"
     )
     remedy = "" if norm < 1 else found
     return Check(
@@ -210,7 +219,9 @@ def _predictor(measures: Measures) -> Check:
         value=gamma,
         margin=gamma,
         member=member,
-        remedy="" if gamma > 0 else "no certificate: a filter mode is marginal; give W a value there",
+        remedy=""
+        if gamma > 0
+        else f"{UNSTABLE}: a filter mode is nearly marginal; a larger W makes it faster",
     )
 
 
@@ -225,9 +236,7 @@ def _noise(measures: Measures) -> Check:
         value=value,
         margin=-value,
         member=member,
-        remedy=""
-        if holds
-        else "none needed: every formula here takes general noise (or lqgap.systems.whiten)",
+        remedy="" if holds else f"{NOTHING}: every formula here takes general noise",
     )
 
 

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.linalg import inverse_sqrt_psd, spectral_radius, sqrt_psd
+from lqgap.linalg import inverse_sqrt_psd, spectral_norm, spectral_radius, sqrt_psd
 from lqgap.linalg.lyapunov import lyapunov_sum
 
 MAX_CONDITION = 1e8  # of X, in coordinates that suit the class: beyond it the norm is one in name only
@@ -47,6 +47,8 @@ def find_contraction(closed_loops: Float[np.ndarray, "member state state"]) -> C
         return best
     # In coordinates in which the loops contract on average, so that units do not decide what is found.
     sums = np.asarray(_lyapunov_sums(closed_loops))
+    if not np.all(np.isfinite(sums)):
+        return best
     average = np.mean(sums / np.trace(sums, axis1=1, axis2=2)[:, None, None], axis=0)
     root = np.linalg.cholesky(average).T
     scaled = root @ closed_loops @ np.linalg.inv(root)
@@ -72,7 +74,7 @@ def weighted_norms(
 ) -> Float[Array, " member"]:
     """|| X^1/2 Z X^-1/2 || of every matrix Z."""
     root, inverse_root = sqrt_psd(weight), inverse_sqrt_psd(weight)
-    return jax.vmap(lambda Z: jnp.linalg.norm(root @ Z @ inverse_root, ord=2))(matrices)
+    return jax.vmap(lambda Z: spectral_norm(root @ Z @ inverse_root))(matrices)
 
 
 @jax.jit

@@ -59,7 +59,7 @@ class Audit(eqx.Module):
             radius = float(np.min(self.measures.spectral_radius))
             raise InvalidArgumentError(
                 f"pruning would leave no member: each has rho(A) >= 1 (the least {radius:.4g}) or no "
-                f"optimum; no bound holds, but a bank or lqgap.find_stabilizer may stabilise them"
+                f"optimum; unstable members may stay for training, only the paper's bounds do not hold"
             )
         return self.members.subset(keep)
 
@@ -71,7 +71,8 @@ class Audit(eqx.Module):
                 "none was found" if self.contraction is None else f"the best has {self.contraction.gamma:.4g}"
             )
             raise InvalidArgumentError(
-                f"no common norm contracts all closed loops ({best}): prune members or take a smaller range"
+                f"no common norm contracts all closed loops ({best}): take smaller ranges, or fewer members "
+                f"(members.subset); training needs neither"
             )
         return self.members.subset(keep).in_coordinates(sqrt_psd(jnp.asarray(self.contraction.weight)))
 
@@ -89,23 +90,22 @@ class Audit(eqx.Module):
 
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
         from rich.markup import escape  # loaded only where something is shown
+        from rich.padding import Padding
         from rich.table import Table
 
         del console, options
         table = Table(title=f"Assumptions of a class of {len(self.members)} members", title_justify="left")
-        for column in ("", "condition", "printed", "repaired", "value", "limiting member", "remedy"):
-            table.add_column(column, overflow="fold")
+        for column in ("", "condition", "printed", "repaired", "value"):
+            table.add_column(column, no_wrap=column != "condition")
         for check in self.checks:
-            table.add_row(
-                check.assumption,
-                escape(check.statement),
-                _mark(check.as_printed),
-                _mark(check.repaired),
-                f"{check.value:.4g}",
-                escape(self.members.describe(check.member)),
-                escape(check.remedy),
-            )
+            marks = _mark(check.as_printed), _mark(check.repaired)
+            table.add_row(check.assumption, escape(check.statement), *marks, f"{check.value:.4g}")
         yield table
+        for check in self.checks:
+            if check.remedy:
+                member = escape(self.members.describe(check.member))
+                yield f"[bold]{check.assumption} {escape(check.statement)}[/] (limited by {member})"
+                yield Padding(escape(check.remedy), (0, 0, 1, 4))
         constants = Table(title="Constants of the class", title_justify="left")
         constants.add_column("name")
         constants.add_column("value", justify="right")

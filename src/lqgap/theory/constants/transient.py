@@ -32,6 +32,7 @@ from lqgap.arguments import FloatLike
 from lqgap.errors import NotConvergedError
 from lqgap.linalg.psd import solve_psd, symmetrize
 from lqgap.linalg.riccati import riccati_step
+from lqgap.linalg.stability import spectral_norm
 from lqgap.simulators import Audit
 from lqgap.systems import LQG, Optimum, bias_matrix, closed_loop_matrix, predictor_matrix
 from lqgap.theory.constants.norms import Norms
@@ -121,8 +122,8 @@ def run_recursions(optimum: Optimum, plant: LQG) -> Recursions:
             filter_product=filter_product,
             control_sum=run.control_sum + jnp.sum(run.E * gained),
             filter_sum=run.filter_sum + after.term,
-            control_growth=jnp.maximum(run.control_growth, jnp.linalg.norm(control_product, ord=2)),
-            filter_growth=jnp.maximum(run.filter_growth, jnp.linalg.norm(filter_product, ord=2)),
+            control_growth=jnp.maximum(run.control_growth, spectral_norm(control_product)),
+            filter_growth=jnp.maximum(run.filter_growth, spectral_norm(filter_product)),
             correction=jnp.maximum(run.correction, after.correction),
             information=jnp.maximum(run.information, jnp.trace(after.gained)),
             step=count,
@@ -175,7 +176,7 @@ def _filter_step(optimum: Optimum, plant: LQG, G: Array) -> _Filtered:
         G=symmetrize(predictor_matrix(optimum, plant) @ G @ factor.T),
         factor=factor,
         gained=symmetrize(L @ C @ Sigma),
-        correction=jnp.linalg.norm(keep, ord=2),
+        correction=spectral_norm(keep),
         term=jnp.sum(optimum.P * (G - g)) + jnp.sum(output_cost * g),
     )
 
