@@ -8,12 +8,13 @@ import jax
 import lqgap
 from benchmarks.adaptive import vtr
 from benchmarks.evaluation import coverage, rollouts
+from benchmarks.experiments import recommendation
 from benchmarks.linalg import riccati
 from benchmarks.simulators import audit
 from benchmarks.theory import certificates
 from benchmarks.training import families, oracles, prior
 
-BENCHMARKS = (riccati, audit, rollouts, coverage, oracles, families, prior, certificates, vtr)
+BENCHMARKS = (riccati, audit, rollouts, coverage, oracles, families, prior, certificates, vtr, recommendation)
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 

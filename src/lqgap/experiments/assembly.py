@@ -61,12 +61,7 @@ def assemble(
     gaps = [each.judged.gaps for each in methods.values()]
     found = recommend(
         {
-            name: Candidate(
-                each.judged.gaps,
-                each.judged.totals,
-                has_file=each.trained.file is not None,
-                is_fit=each.judged.unfit is None,
-            )
+            name: candidate(each.trained, each.judged)
             for name, each in methods.items()
             if ABOUT[name].kind != "reference"
         }
@@ -105,6 +100,11 @@ def assemble(
         bounds=results.theory.sheet,
         timings=dict(timings),
     )
+
+
+def candidate(trained: TrainedPolicy, judged: Judged) -> Candidate:
+    """What a recommendation needs to know of a method."""
+    return Candidate(judged.gaps, judged.totals, trained.file is not None, judged.unfit is None)
 
 
 def _method(name: str, measured: Measured) -> Method:
