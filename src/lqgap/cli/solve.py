@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import Console
 
 import lqgap
-from lqgap.cli.session import new_table
+from lqgap.cli.session import new_table, shown
 from lqgap.errors import InvalidArgumentError, did_you_mean
 from lqgap.experiments.parsing import MAX_SIZE
 from lqgap.experiments.toml import require_modest

@@ -227,8 +227,8 @@ def _complaints(result: TrainingResult) -> list[str]:
     if not result.worst_gap < HOPELESS * optimal:
         complaints.append(
             f"{where}, where the optimal cost is {optimal:.3g}: it does not stabilise this plant. Start from "
-            f'a policy that does (ModelBank or lqgap.find_stabilizer; in a study: policy = "bank"), or narrow '
-            f"the ranges"
+            f'a policy that does (ModelBank or lqgap.find_stabilizer; in a study: policy = "bank"), or '
+            f"narrow the ranges"
         )
     elif not result.has_improved and result.worst_gap > NEGLIGIBLE * optimal:
         complaints.append(
