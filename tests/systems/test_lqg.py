@@ -57,7 +57,9 @@ def test_a_weight_that_is_semidefinite_up_to_rounding_is_accepted():
 
 
 def test_thirty_two_bit_mode_raises_and_says_how_to_leave_it():
-    enable_x64 = getattr(jax, "enable_x64", None) or jax.experimental.enable_x64  # until JAX 0.8
+    enable_x64 = (
+        jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.enable_x64
+    )  # until JAX 0.8
     with enable_x64(False), pytest.raises(PrecisionError, match=r"lqgap\.enable_x64\(\)"):
         lqgap.LQG(A, B, C)
 

@@ -67,7 +67,7 @@ class Cliff(AbstractObjective):
     """Better along one entry of the gain, for a little way; then a million times worse."""
 
     def component_gaps(self, policy, key, num_rollouts):  # noqa: ARG002
-        way = policy.K[0, 0] - StationaryLQG(PLANTS[0]).K[0, 0]
+        way = policy.K.ravel()[0] - StationaryLQG(PLANTS[0]).K.ravel()[0]
         gap = jnp.where(jnp.abs(way) < 4e-3, 1 - 100 * way, 1e6)
         return gap * jnp.asarray([1.0, 0.9])
 
