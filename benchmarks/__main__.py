@@ -23,7 +23,7 @@ def main() -> None:
     versions = f"Python {platform.python_version()}, JAX {jax.__version__}, {jax.device_count()} CPU device"
     sections = [
         "# Benchmarks\n",
-        f"Written by `make workspace` ({versions}). Times vary between machines; ratios less so.\n",
+        f"Written by `make bench` ({versions}). Times vary between machines; ratios less so.\n",
     ]
     for benchmark in BENCHMARKS:
         section = benchmark.run()
