@@ -19,8 +19,8 @@ from golden import GOLDEN
 import lqgap
 
 MAX_CACHE = 2**29  # bytes: several times what a run of all tests writes
-MAX_MEMORY = 5 * 2**28  # bytes of a process, after which it forgets compiled programs at the end of a file
-MUCH_MEMORY = 7 * 2**28  # bytes, after which it does so at the end of a test
+MAX_MEMORY = 4 * 2**28  # bytes of a process, after which it forgets compiled programs at the end of a file
+MUCH_MEMORY = 5 * 2**28  # bytes, after which it does so at the end of a test
 MAX_MAPS = 30_000  # the kernel allows 65530 memory maps a process, beyond which XLA crashes
 # Files in tests/ that take longest, and those that would otherwise be collected last.
 LONGEST = (
