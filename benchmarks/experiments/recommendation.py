@@ -81,7 +81,7 @@ def measure_family(name: str) -> list[str]:
         policy, stated = chosen.policy_fn(), worst_of(chosen.judged.gaps).mean
     family, horizon = work.plants.family, work.study.horizon
     assert isinstance(family, AbstractFamily)
-    systems = family.sample(jax.random.key(2026), NUM_PLANTS).systems
+    systems = family.sample(NUM_PLANTS, key=jax.random.key(2026), replace=True).systems
     worst = _worst(policy, systems, horizon)
     diverged = _gaps(policy, systems, LONG * horizon, key=3, num_rollouts=LONG_RUNS)[1]
     label = " = ".join((found.method, *found.equals))
