@@ -246,7 +246,7 @@ class Study(Table):
 
     def quick(self) -> "Study":
         """A first look: controllers that need no training, a coarse map, and no bounds."""
-        evaluation = {"horizons": [], "map_points": 3, "trajectories": 1, "bounds": False}
+        evaluation = {"horizons": [], "map_points": 3, "trajectories": 0, "bounds": False}
         return self.model_copy(
             update={
                 "methods": Methods(nominal=Plain(), linear=Plain(), bank=Plain()),
