@@ -41,6 +41,11 @@ def test_a_method_surely_worse_than_zero_input_is_useless_and_one_within_the_noi
     assert trouble([101.0, 1.0, 1.0], stderr=1.0) is None
 
 
+def test_where_zero_input_leaves_little_to_gain_to_be_worse_than_it_is_no_fault():
+    assert trouble([3.0, 2.0, 2.0], stderr=0.1, idle=[0.4, 100.0, 100.0]) is None
+    assert "plant 0" in trouble([3.0, 2.0, 2.0], stderr=0.1, idle=[0.6, 100.0, 100.0])
+
+
 def test_a_method_that_never_acts_is_useless_unless_that_is_optimal():
     assert "plant 2" in trouble([1.0, 1.0, 50.0], stderr=5.0, idle=[100.0, 100.0, 50.0])
     assert trouble([0.0, 1.0, 1.0], idle=[0.0, 100.0, 100.0]) is None

@@ -70,7 +70,7 @@ def test_a_controller_that_knows_the_plant_has_no_gap(workspace):
 def test_what_never_acts_and_what_diverges_is_unfit(workspace):
     idle = optimum(workspace).idle
     never = judge(workspace, "bank", Zero(num_inputs=1, num_outputs=1), num_rollouts=64, idle=idle)
-    assert never.unfit.startswith("no input at all is as good or better on 16 of 16 plants")
+    assert never.unfit.startswith("no input at all is as good or better on ")
     wild = StationaryLQG(lg.LQG([[3.0]], [[0.1]], [[1.0]]))
     assert "diverges" in judge(workspace, "nominal", wild, num_rollouts=64, idle=idle).unfit
 

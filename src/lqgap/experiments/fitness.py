@@ -3,7 +3,8 @@
 A method is unfit if on some plant
 
     it diverges:     a run, or all on average, cost more than 100 times the optimum
-    it is useless:   its gap is that of zero input, or surely above it
+    it is useless:   its gap is that of zero input, or surely above it, where more than 5 % of the
+                     optimum could be gained over zero input
 
 Both are judged wherever gaps are measured: on the class, the map and the real plants, at what a search of the
 ranges finds, and over a run of many horizons.
@@ -17,6 +18,7 @@ from jaxtyping import Float
 from lqgap.evaluation import GapEstimate
 from lqgap.evaluation.estimate import DIVERGED
 
+WORTHWHILE = 0.05  # of the optimal cost: where zero input loses less, to be no better than it is no fault
 SAME = 1e-6  # relative: the noise is common, so that equal inputs have equal gaps
 NUM_STDERR = 2.0
 
@@ -35,8 +37,8 @@ def find_trouble(
         worst = int(np.argmax(share))
         return f"it diverges on {_count(share > 0)}, such as {describe(worst)}"
     more = found.mean - idle
-    never_acts = (np.abs(more) <= SAME * idle) & (idle > SAME * found.value)
-    useless = never_acts | (more > NUM_STDERR * found.stderr)
+    is_no_better = (np.abs(more) <= SAME * idle) | (more > NUM_STDERR * found.stderr)
+    useless = is_no_better & (idle > WORTHWHILE * found.value)
     if np.any(useless):
         worst = int(np.argmax(np.where(useless, found.mean, -np.inf)))
         return f"no input at all is as good or better on {_count(useless)}, such as {describe(worst)}"
