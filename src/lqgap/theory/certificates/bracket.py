@@ -3,7 +3,7 @@
 The upper end is exact for linear policies. For others it is the largest of the members' upper confidence
 limits, each of which fails with probability delta / N (`evaluation.estimate`), so that the confidence
 1 - delta holds for all members at once. Where the tail of the gaps is heavy there is no such limit: the upper
-end is infinite, and `doubt` says why. The lower end is computed, not estimated.
+end is infinite, and `doubt` says why. The lower end is no estimate: it holds up to rounding.
 """
 
 import equinox as eqx

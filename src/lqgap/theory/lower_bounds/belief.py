@@ -9,14 +9,15 @@ policy needs to know is the belief: the members' posterior weights and filters. 
 best input is a weighted mean of what the members want; before, it also decides how much the next observation
 tells, and is searched for around that mean, within the distance beyond which it costs more than can be
 gained. Expectations over an observation are Gauss-Hermite sums under each member, with more nodes the more
-the members' innovations differ in size; by how much half as many nodes change a bound is taken off it.
+the members' innovations differ in size. Search and sums choose the prior only: the bound is the B of this
+prior from below, by `relaxation`, which neither a missed minimum nor an inexact sum can make too large.
 
 B is concave, and the gaps of its minimiser are a supergradient: the largest B is found by cutting planes,
 
     maximise min_k sum_i mu_i Gap_i(pi_k) over priors mu ,
 
-a linear program whose dual is the best mixture of the policies pi_k found so far: its value bounds the
-minimax over T steps from above, and the two ends meet.
+a linear program whose dual is the best mixture of the policies pi_k found so far: its value is the minimax
+over T steps from above, as exactly as the sums are, and the two ends meet.
 """
 
 from typing import Any, ClassVar
@@ -33,6 +34,7 @@ from lqgap.evaluation.reference import Reference
 from lqgap.linalg.psd import solve_unrolled
 from lqgap.systems.innovation import correct_by_gain
 from lqgap.theory.lower_bounds.bound import AbstractLowerBound, Found, Members, spread_prior
+from lqgap.theory.lower_bounds.relaxation import one_step_bound, two_step_bound
 
 MIN_NODES = {1: 40, 2: 32}  # by the number of outputs: Gauss-Hermite nodes along each
 MAX_NODES = {(1, 1): 160, (1, 2): 80, (2, 1): 96}  # by the numbers of outputs and of steps
@@ -41,7 +43,7 @@ NUM_SEARCHED = 3  # pairs for which dynamic programming looks two steps ahead
 NUM_CANDIDATES = {1: 25, 2: 9}  # by the number of inputs: along each
 NUM_ZOOMS = {1: 5, 2: 9}
 MAX_CUTS = 100
-TOLERANCE = 1e-7  # relative, between the two ends
+TOLERANCE = 1e-6  # relative, between the two ends of the search over priors
 
 
 class Bayes(AbstractLowerBound):
@@ -66,27 +68,22 @@ class Bayes(AbstractLowerBound):
 
 
 class BeliefBound(eqx.Module):
-    """The minimax gap over the first steps of a class: within [value, upper], at this prior."""
+    """The minimax gap over the first steps of a class: no less than `value`, by this prior."""
 
-    value: float
-    upper: float
+    value: float  # proved, up to rounding
+    upper: float  # no less than it, as exactly as the sums
     prior: Float[np.ndarray, " member"]
     num_steps: int
 
 
 class Quadrature(eqx.Module):
-    """Gauss-Hermite sums of a standard normal vector, with this many nodes along each of its entries.
-
-    Rules of one `size` have arrays of one shape, whose further nodes have no mass: a coarse rule runs in the
-    program that was compiled for a fine one.
-    """
+    """Gauss-Hermite sums of a standard normal vector, with this many nodes along each of its entries."""
 
     grid: Float[Array, "node output"]
     mass: Float[Array, " node"]
 
-    def __init__(self, nodes: int, outputs: int, *, size: int | None = None):
+    def __init__(self, nodes: int, outputs: int):
         points, weights = np.polynomial.hermite_e.hermegauss(nodes)
-        points, weights = (np.pad(part, (0, (size or nodes) - nodes)) for part in (points, weights))
         grid = np.stack(np.meshgrid(*[points] * outputs, indexing="ij"), axis=-1).reshape(-1, outputs)
         mass = np.prod(np.stack(np.meshgrid(*[weights] * outputs, indexing="ij"), axis=-1), axis=-1).ravel()
         self.grid, self.mass = jnp.asarray(grid), jnp.asarray(mass / mass.sum())
@@ -96,11 +93,10 @@ def belief_bound(references: Reference, *, num_steps: int, tolerance: float = TO
     """The largest B over priors on all members, for one or two steps, if it `is_small`.
 
     Args:
-        tolerance: relative, between the two ends; `value` is a bound whatever it is.
+        tolerance: relative, of the search over priors; `value` is a bound whatever it is.
     """
-    models, nodes = first_steps(references, num_steps), num_nodes(references, num_steps=num_steps)
-    count, outputs = len(models.A), models.C.shape[1]
-    sums, coarse = (Quadrature(num, outputs, size=nodes) for num in (nodes, nodes // 2))
+    models, count = first_steps(references, num_steps), len(references.A)
+    sums = Quadrature(num_nodes(references, num_steps=num_steps), models.C.shape[1])
     prior = best_prior = np.full(count, 1 / count)
     best, upper = 0.0, np.inf
     cuts: list[np.ndarray] = []
@@ -109,8 +105,8 @@ def belief_bound(references: Reference, *, num_steps: int, tolerance: float = TO
         if prior @ cuts[-1] > best:
             best, best_prior = float(prior @ cuts[-1]), prior
         prior, upper = _worst_prior(np.asarray(cuts))
-    error = abs(best - float(best_prior @ np.asarray(bayes_gaps(models, jnp.asarray(best_prior), coarse))))
-    return BeliefBound(max(best - error, 0.0), upper + error, best_prior, num_steps)
+    from_below = one_step_bound if num_steps == 1 else two_step_bound
+    return BeliefBound(from_below(models, best_prior), upper, best_prior, num_steps)
 
 
 def is_small(references: Reference, *, num_steps: int) -> bool:

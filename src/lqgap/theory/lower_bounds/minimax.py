@@ -1,6 +1,7 @@
 """What no policy can beat: a number below min over policies of max over members of the gap.
 
-The largest bound of several kinds, each valid for every policy, adaptive, nonlinear or randomised:
+The largest bound of several kinds, each proved for every policy, adaptive, nonlinear or randomised, up to the
+rounding of double precision:
 
     bayes       the best policy against a prior, if the member is revealed after a step or two  (`belief`)
     two-point   any two members that take time to be told apart                                (`two_point`)
