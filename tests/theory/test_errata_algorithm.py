@@ -73,7 +73,8 @@ def test_e16_the_printed_radius_fails_more_often_than_delta():
     D, steps, delta = 1e6, 1000, 1e-3
     arguments = {"horizon": float(steps), "log_count": math.log(2), "delta": delta}
     assert exclusion_probability(printed_radius(D, 0.0, **arguments), D=D, steps=steps) > 30 * delta
-    assert exclusion_probability(confidence_radius(D, 0.0, **arguments), D=D, steps=steps) < delta
+    corrected = confidence_radius(D, 0.0, variance=D**2 / 4, scale=0.0, **arguments)  # Y is within [0, D]
+    assert exclusion_probability(corrected, D=D, steps=steps) < delta
 
 
 def test_e17_two_members_of_a_confidence_set_may_be_four_beta_apart():
@@ -85,6 +86,30 @@ def test_e17_two_members_of_a_confidence_set_may_be_four_beta_apart():
     distance = np.sum((one - other) ** 2)
     assert distance > 2 * beta
     assert distance <= 4 * beta * (1 + 1e-12)
+
+
+def test_e18_the_bias_of_the_regression_is_that_of_the_prediction_over_its_window(seed):
+    """y_t = M phi_t + e_t + C Abar^l xhat_{t-l|t-l-1}, to rounding; with the state in its place it fails."""
+    plant, rng, length, steps = random_plant(seed), np.random.default_rng(seed), 3, 8
+    o = lqgap.solve(plant)
+    A, B, C, L = (np.asarray(X) for X in (plant.A, plant.B, plant.C, o.L))
+    of_inputs, of_outputs = (np.asarray(X) for X in predictor_markov_parameters(o, plant, length=length))
+    x, predicted = rng.normal(size=3), np.zeros(3)
+    states, predictions, ys, us = [], [], [], []
+    for _ in range(steps):
+        y, u = C @ x + rng.normal(size=2), rng.normal(size=2)
+        states.append(x)
+        predictions.append(predicted)
+        ys.append(y)
+        us.append(u)
+        predicted = A @ (predicted + L @ (y - C @ predicted)) + B @ u
+        x = A @ x + B @ u + rng.normal(size=3)
+    t = steps - 1
+    innovation = ys[t] - C @ predictions[t]
+    of_window = sum(of_outputs[k] @ ys[t - 1 - k] + of_inputs[k] @ us[t - 1 - k] for k in range(length))
+    rest = C @ np.linalg.matrix_power(np.asarray(predictor_matrix(o, plant)), length)
+    np.testing.assert_allclose(of_window + innovation + rest @ predictions[t - length], ys[t], atol=1e-9)
+    assert norm((of_window + innovation + rest @ states[t - length] - ys[t])[:, None]) > 1e-4
 
 
 def test_e19_the_truncation_length_goes_by_one_minus_gamma_2():

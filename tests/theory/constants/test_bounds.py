@@ -48,7 +48,9 @@ def test_the_terms_are_those_of_the_derivation():
     b = 8 * c["beta"] + c["psi"] + 4 * c["D"] ** 2
     np.testing.assert_allclose(terms["counting"], 1 + 9 * c["D"])
     np.testing.assert_allclose(terms["width"], 2 * math.sqrt(9 * b * H))
-    np.testing.assert_allclose(terms["martingale"], c["D"] * math.sqrt(2 * H * math.log(1 / delta)))
+    log = math.log(1 / delta)
+    bernstein = math.sqrt(2 * H * c["variance"] * log) + 2 * c["scale"] * log
+    np.testing.assert_allclose(terms["martingale"], bernstein)
     np.testing.assert_allclose(terms["switches"], 2 * c["D"] * c["Kbar"])
     np.testing.assert_allclose(terms["clipping"], 2 * c["Delta"] * H)
     T_w = float(math.floor(min(c["T_w"], H)))

@@ -1,15 +1,16 @@
-"""Bounds of regret and gap with every constant in its place, and whether they say anything.
+"""Bounds of regret and gap with constants in their places, and whether they say anything.
 
 On the good event, T_w the warm-up, d the Eluder dimension of the class at 1/H and b = 8 beta + psi + 4 D^2,
 
-    Regret(H) <= warm-up + [1 + min(d, H) D] + 2 (d b H)^1/2 + D (2 H log(1/delta))^1/2 + 2 D Kbar + 2 Delta H
+    Regret(H) <= warm-up + [1 + min(d, H) D] + 2 (d b H)^1/2 + noise + 2 D Kbar + 2 Delta H
 
 Derivation. The set contains the truth, so J of the model acted on is at most J*; by its Bellman equation
 
     c_t - J = h_t - f'_model(E_t) = [h_t - h_{t+1}] + [h_{t+1} - f'_truth] + [f'_truth - f'_model] .
 
   - The first telescopes over an episode to at most D, as 0 <= h <= D (2 D is allowed for).
-  - The second is a martingale difference of size D: Azuma.
+  - The second is the noise of a target, sub-exponential given the past (`corrected`): by Bernstein's
+    inequality at most noise = (2 H variance log(1/delta))^1/2 + 2 scale log(1/delta).
   - The third is at most |f_truth - f_model| + 2 Delta. Both are in the set of radius beta^1/2 around one
     estimate, so they are within 4 beta on the data of past episodes; those of the running one add at most
     as much and psi + 4 D^2, or the score would have ended it. If the squares seen so far never exceed b, at
@@ -19,8 +20,8 @@ Derivation. The set contains the truth, so J of the model acted on is at most J*
 
 Off the good event (probability 4 delta at most) inputs are still bounded by Ubar, so that E c^2 <= q^2 for
 the cost c of a step and, by Cauchy and Schwarz, a further (H+1) q (4 delta)^1/2. The warm-up costs what white
-noise costs above J*; T_w counts the parts of it that the proofs make explicit. All of this was re-derived on
-the premises of the constants (bounded states, C_w); it is not measured. Last,
+noise costs above J*. All of this was re-derived, not measured, and rests on C_w, an input that nothing here
+computes: with a C_w that is not known to hold, the default 1 say, figures show sizes and bound nothing. Last,
 
     Gap(robust training) <= max over members of the regret + max over members of D_H .
 """
@@ -37,7 +38,7 @@ from lqgap.arguments import FloatLike
 from lqgap.files import finite_or_text
 from lqgap.simulators import Finite, check_assumptions
 from lqgap.theory.constants.comparison import read_arguments
-from lqgap.theory.constants.corrected import corrected_constants
+from lqgap.theory.constants.corrected import corrected_constants, martingale_bound
 from lqgap.theory.constants.norms import Norms, actual_norms, contracting, printed_norms, uniform_norms
 from lqgap.theory.constants.openloop import OpenLoopCost, open_loop_cost
 from lqgap.theory.constants.printed import printed_constants
@@ -91,7 +92,7 @@ class Bounds:
 def bounds(
     members: Finite, *, horizon: FloatLike, delta: FloatLike | None = None, C_w: FloatLike = 1.0
 ) -> Bounds:
-    """Bounds of regret and of the gap of robust training: printed, corrected, and with actual norms.
+    """Bounds of regret and of the gap of robust training, if C_w holds: printed, corrected, actual norms.
 
     Args:
         delta: the probability of failure; left out, 1 / horizon.
@@ -128,7 +129,7 @@ def bounds(
     found = tuple(
         _judge(name, terms, shift, worst_of_nothing, horizon) for name, (terms, shift) in columns.items()
     )
-    chosen = f"H = {horizon:g}, delta = {delta_at(horizon):.3g}, C_w = {C_w:g}"
+    chosen = f"H = {horizon:g}, delta = {delta_at(horizon):.3g}, C_w = {C_w:g} (an input)"
     title = f"Bounds for a class of {len(members)} members, {chosen}"
     return Bounds(title=title, bounds=found)
 
@@ -147,7 +148,7 @@ def regret_terms(
         "warm-up": float(np.max(noise(T_w) - (T_w + 1) * J)),
         "counting": 1 + min(d, horizon) * D,
         "width": 2 * math.sqrt(d * b * horizon),
-        "martingale": D * math.sqrt(2 * horizon * math.log(1 / delta)),
+        "martingale": martingale_bound(values["variance"], values["scale"], horizon=horizon, delta=delta),
         "switches": 2 * D * values["Kbar"],
         "clipping": 2 * values["Delta"] * horizon,
         "failure": (horizon + 1) * math.sqrt(4 * delta) * root_mean_square_cost(norms, values["Ubar"]),

@@ -1,7 +1,11 @@
-"""Every constant of the theory for a class, a horizon, delta and C_w: as printed, and corrected.
+"""The constants of the theory for a class, a horizon, delta and C_w: as printed, and corrected.
 
 Norms are those of `norms`, the chain from them to T_w that of `corrected` and `printed` (whose hidden
-constants are 1), and D_h, which bounds the difference between (H+1) J* and V*, that of `transient`."""
+constants are 1), and D_h, which bounds the difference between (H+1) J* and V*, that of `transient`.
+
+C_w, how well random inputs identify the plant, is an input, and not computed. C_1, C_2 and C_R of the paper
+are not needed: E23, tails written out, and the mean square of costs (`bounds`) replace them.
+"""
 
 from typing import Any
 
@@ -35,6 +39,8 @@ MEANING = {
     "D": "bound of bias functions and value targets",
     "l": "length of the clipped history",
     "Delta": "error of clipping at that length",
+    "variance": "bound of the variance of a value target, given the past",
+    "scale": "by how much its tail is heavier than a Gaussian one",
     "psi": "regulariser of the importance score",
     "beta": "squared radius of the confidence set",
     "Kbar": "bound of the number of episodes",
@@ -47,6 +53,13 @@ MEANING = {
     "T_w filter": "  so that powers of (I - LC) A are known",
     "T_w loop": "  so that G_2 contracts",
     "T_w belief": "  so that the acted-on belief contracts",
+    "T_w start": "  so that the first observation enters beliefs well enough",
+    "T_w switch": "  so that errors are small after a switch; T_A', T_B'",
+    "T_w predictor": "  so that G_0 decays; T_g0",
+    "T_w error": "  so that the state feeds errors little; T_g1",
+    "T_w noise": "  so that the accumulated noise does",
+    "kappa_3": "strong stability of G_0 and G_2, by which errors decay",
+    "gamma_3": "strong stability of G_0 and G_2, by which errors decay",
     "T_w_pairs": "T_w with Kbar_pairs",
     "T_w_eluder": "T_w with Kbar_eluder",
     "D_limit": "D_h, sharp: the limit of |(H+1) J* - V*|, largest over members",
@@ -97,9 +110,8 @@ def constants(
         }
         for name, norms in corrected.items()
     }
-    title = (
-        f"Constants of a class of {len(members)} members, H = {horizon:g}, delta = {delta:.3g}, C_w = {C_w:g}"
-    )
+    chosen = f"H = {horizon:g}, delta = {delta:.3g}, C_w = {C_w:g} (an input)"
+    title = f"Constants of a class of {len(members)} members, {chosen}"
     return Sheet(title=title, columns=columns, meaning=MEANING)
 
 

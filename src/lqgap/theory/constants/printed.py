@@ -18,21 +18,20 @@ from lqgap.theory.constants.corrected import (
     OF_ALGORITHM,
     OF_NORMS,
     OF_STATES,
-    OF_WARM_UP,
     bias_bound,
     bounded_state,
     clipping_error,
     overflowing,
-    warm_up,
 )
 from lqgap.theory.constants.norms import Norms
+from lqgap.theory.constants.warm_up import OF_SWITCHES, warm_up
 
 
 def printed_constants(norms: Norms, *, horizon: float, delta: float, C_w: float) -> dict[str, float]:
     """The printed chain; infinite where its assumptions fail."""
     values = {name: getattr(norms, name) for name in OF_NORMS}
     if not norms.are_usable:
-        return values | dict.fromkeys((*OF_STATES, *OF_ALGORITHM, *OF_WARM_UP), math.inf)
+        return values | dict.fromkeys((*OF_STATES, *OF_ALGORITHM, *OF_SWITCHES), math.inf)
     norms = overflowing(norms)
     with np.errstate(over="ignore", invalid="ignore"):
         by_states = math.sqrt(norms.num_states * math.log(horizon))
