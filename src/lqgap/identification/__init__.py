@@ -4,6 +4,7 @@ from lqgap.identification.diagnostics import Diagnosis, diagnose
 from lqgap.identification.excitation import Probing, choose_probing, probing_for_gains
 from lqgap.identification.fit import Fit, fit_parameters
 from lqgap.identification.markov import MarkovEstimate, MarkovParameters, estimate_markov, exact_markov
+from lqgap.identification.pinning import pin_gain
 from lqgap.identification.realization import Realization, innovation_form
 from lqgap.identification.selection import select_models, truncation_length
 from lqgap.identification.subspace import realize
@@ -21,6 +22,7 @@ __all__ = [
     "exact_markov",
     "fit_parameters",
     "innovation_form",
+    "pin_gain",
     "probing_for_gains",
     "realize",
     "select_models",
