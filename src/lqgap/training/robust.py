@@ -1,9 +1,11 @@
-"""The two oracles: the policy with the smallest worst gap, and the one with the smallest mean gap.
+"""The two oracles of the theory, approximately: policies trained for a small worst gap, or a small mean gap.
 
-`train_robust` plays the policy against weights on the members of a class. For a continuous family the class
-grows: after each round a search over the parameters looks for members that are worse than all of the class;
-they join, until none is found (a double oracle). A search ends the last round too: what it found is part of
-the result. `train_randomized` holds the weights.
+Training is a local search among the policies of one kind: its result is the best policy that it evaluated;
+how far that is from the best possible is for `certify` to say. `train_robust` plays the policy against
+weights on the members of a class. For a continuous family the class grows: after each round a search over the
+parameters looks for members that are worse than all of the class; they join, until none is found (as in a
+double oracle, with neither answer exact). A search ends the last round too: what it found is part of the
+result. `train_randomized` holds the weights, over up to 32 fixed members of a continuous family.
 """
 
 from typing import Any

@@ -38,10 +38,12 @@ NUM_LARGEST = 3  # unrefuted members with the largest gaps, from which climbs st
 
 
 class DeploymentCertificate(eqx.Module):
-    """With confidence 1 - `delta` a log has cost at most `upper` more than the optimum of the real plant.
+    """With confidence 1 - `delta` the sum G of the excesses of a log is at most `upper` for the real plant.
 
-    `parameters` are those of the unrefuted plant for which it would be that much. `upper` is infinite where
-    the log refutes every plant: the class is wrong then.
+    G is what its inputs cost above optimal ones in expectation, given what was known at each step, not the
+    realised cost less an optimal one. For a family `upper` is as large as a local search finds it.
+    `parameters` are those of the unrefuted plant for which it is that much. `upper` is infinite where the log
+    refutes every plant: the class is wrong then.
     """
 
     upper: Float[np.ndarray, "*log"]
