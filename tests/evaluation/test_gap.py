@@ -6,9 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from programs import replay
 from random_systems import random_plant
 
 import lqgap as lg
+from lqgap.evaluation.gap import sample_runs
 from lqgap.policies import FiniteHorizonLQG, LinearDynamic, ModelBank, RandomProbe, StationaryLQG, Zero
 
 
@@ -168,6 +170,20 @@ def test_noise_is_independent_of_how_many_run_at_a_time(monkeypatch):
     np.testing.assert_allclose(parts.mean, whole.mean, rtol=1e-12)
     np.testing.assert_allclose(parts.stderr, whole.stderr, rtol=1e-9)
     assert parts.num_rollouts == whole.num_rollouts == 50
+
+
+def test_runs_are_those_of_the_gaps_and_cost_what_the_policy_costs():
+    plant = random_plant(0)
+    policy = LinearDynamic([[0.3]], [[0.1, -0.2]], [[0.1], [0.2]], [[-0.1, 0.0], [0.0, 0.1]])
+    given = {"horizon": 20, "key": jax.random.key(1), "num_rollouts": 2000}
+    block = sample_runs(policy, lg.stack([plant]), **given)
+    np.testing.assert_allclose(block.totals[0], lg.gap(policy, plant, **given).totals, rtol=1e-9)
+    y, u = np.asarray(block.y[0]), np.asarray(block.u[0])
+    np.testing.assert_allclose(replay(policy, y[7], u[7])[1], u[7], rtol=1e-10, atol=1e-12)
+    costs = np.einsum("rti,ij,rtj->r", y, plant.Q, y) + np.einsum("rti,ij,rtj->r", u, plant.R, u)
+    # Four standard errors, estimated from the rollouts themselves.
+    stderr = np.std(costs) / np.sqrt(len(costs))
+    assert abs(np.mean(costs) - lg.exact_cost(policy, plant, horizon=20)) < 4 * stderr
 
 
 def test_it_goes_on_until_the_standard_error_is_small(monkeypatch):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
+from lqgap.experiments import members as members_module
 from lqgap.experiments import plants as plants_module
 from lqgap.experiments.members import FAR, audit, grow
 from lqgap.experiments.parsing import parse_study
@@ -63,6 +64,21 @@ def test_a_class_grows_where_its_bank_is_far_worse_than_on_its_members(tmp_path,
         for members in (plants.members, larger.members)
     }
     assert worst[len(larger.members)] < worst[2] / FAR
+
+
+def test_a_class_grows_where_its_bank_diverges_in_the_long_run(tmp_path, monkeypatch):
+    """Short horizons show nothing: what is lost is asked for, and found at one place."""
+    plants = plants_of(tmp_path, PUSHED.replace("1e-6", "1.0").replace("0.2, 4.0", "1.0, 1.2"))
+    first = len(plants.members)
+
+    def lost(_, policy, systems):
+        bad = np.argmin(np.abs(np.asarray(systems.B).ravel() - 1.03))
+        return (np.arange(len(systems.B)) == bad) * float(len(policy.log_prior) == first)
+
+    monkeypatch.setattr(members_module, "share_lost", lost)
+    grown = grow(plants)
+    assert "the bank of the first diverges, that of all has a worst gap" in grown.action
+    np.testing.assert_allclose(grown.added, [[1.03]], atol=0.01)
 
 
 @pytest.mark.parametrize("grid", ["points = 2", "sample = 2", 'points = "auto"'])

@@ -17,7 +17,7 @@ from lqgap.errors import (
     NotStabilizableError,
 )
 from lqgap.linalg import riccati_recursion, riccati_step, solve_riccati, spectral_radius
-from lqgap.linalg.riccati import REFINED, RESIDUAL_TOLERANCE
+from lqgap.linalg.riccati import REFINED, RESIDUAL_TOLERANCE, solve_each_riccati
 
 SIZES = (1, 2, 3, 4, 5, 8, 12)  # each is compiled once
 
@@ -304,6 +304,19 @@ def test_what_scipy_solves_is_not_refused_and_what_is_accepted_is_a_solution(cou
         assert error < 2 * RESIDUAL_TOLERANCE
         assert radius < 1
     assert num_solved > 0.8 * count
+
+
+def test_a_batch_has_the_solution_of_each_equation_and_marks_those_without_one():
+    rng = np.random.default_rng(3)
+    given = [badly_scaled(rng, states=4, inputs=2) for _ in range(5)]
+    given.append((np.diag([2.0, 0.5, 0.5, 0.5]), np.zeros((4, 2)), np.eye(4), np.eye(2)))
+    A, B, Q, R = (np.stack(matrices) for matrices in zip(*given, strict=True))
+    found = solve_each_riccati(A, B, Q=Q, R=R)
+    assert np.any(found.converged)
+    assert not found.converged[-1]
+    for index in np.flatnonzero(found.converged):
+        one = solve_riccati(A[index], B[index], Q=Q[index], R=R[index])
+        np.testing.assert_allclose(found.P[index], one.P, rtol=1e-6)
 
 
 CHEAP = {

@@ -20,6 +20,8 @@ def test_stationary_is_the_gain_times_the_exact_belief_or_the_steady_one(seed):
     for filters, belief in beliefs.items():
         chosen = replay(StationaryLQG(plant, filters=filters), y, u)[1]
         np.testing.assert_allclose(chosen, -belief @ optimum.K.T, rtol=1e-10, atol=1e-12)
+        known = StationaryLQG(plant, filters=filters, optimum=optimum)
+        np.testing.assert_array_equal(replay(known, y, u)[1], chosen)
 
 
 def test_the_controller_of_a_task_that_goes_on_has_no_gap_in_it(seed):

@@ -5,8 +5,8 @@ import pytest
 from random_systems import random_plant
 
 import lqgap as lg
-from lqgap.simulators.finite import solve_members
 from lqgap.systems.kalman import plan_filter
+from lqgap.systems.optimum import solve_members
 from lqgap.systems.settling import FEWEST, MOST, TRACED, settle_filters, settling_time
 
 

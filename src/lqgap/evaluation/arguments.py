@@ -61,6 +61,6 @@ def cast(tree: Any, dtype: Any) -> Any:
         if not eqx.is_inexact_array(leaf) or (leaf.dtype == dtype and not leaf.weak_type):
             return leaf
         # On the host there is nothing to compile for each shape.
-        return jnp.asarray(np.asarray(leaf).astype(dtype)) if is_concrete(leaf) else leaf.astype(dtype)
+        return jax.device_put(np.asarray(leaf).astype(dtype)) if is_concrete(leaf) else leaf.astype(dtype)
 
     return jax.tree.map(change, tree)

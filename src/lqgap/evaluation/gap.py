@@ -10,18 +10,23 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.arguments import FloatLike, IntLike, read_count, read_key, read_positive
+from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.evaluation.arguments import cast, read_horizon, read_precision, read_systems
 from lqgap.evaluation.estimate import AbstractEstimate, have_light_tails
 from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS, block_size, draw_normals, rollout_keys, sum_rollouts
-from lqgap.evaluation.reference import Reference, RolloutState, begin, excess, reference_of
+from lqgap.evaluation.reference import Reference, RolloutState, begin, excess, make_reference
+from lqgap.linalg import RiccatiSolution
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
+from lqgap.systems.finite_horizon import plan_finite
 from lqgap.systems.natural import naturalize
+from lqgap.systems.optimum import solve_control
 
 MAX_TERMS = 100_000_000  # of members, steps and squared states
+FEW_TERMS, TOGETHER = 1_000_000, 32  # so few are computed for a multiple of so many members
 PILOT = 128
 MARKS = 8  # last steps that rollouts are summed up to, or a multiple of it
 
@@ -160,11 +165,31 @@ def have_optimum(systems: LQG, *, horizon: int, ends: bool = True) -> np.ndarray
     return np.isfinite(np.asarray(_references_of(systems, horizon, ends).value))
 
 
+def sample_runs(
+    policy: AbstractPolicy,
+    systems: LQG,
+    *,
+    horizon: int,
+    key: PRNGKeyArray,
+    num_rollouts: int,
+    ends: bool = True,
+) -> "Block":
+    """A block of rollouts on every plant of a batch, by the program that measures their gaps."""
+    references = references_of(systems, horizon=horizon, ends=ends)
+    block = block_size(len(systems.A), horizon + 1, systems.num_outputs, num_rollouts)
+    indices, limits = jnp.arange(block), read_limits(None, num_inputs=policy.num_inputs)
+    policy, references, limits = cast((policy, references, limits), jnp.float64)
+    states = begin_block(policy, references, key, indices)
+    return run_block(policy, references, limits, key, indices, indices >= 0, pad_marks([horizon]), states)
+
+
 class Block(eqx.Module):
-    """Some rollouts of all members: totals up to given steps, sums of the terms of every step, their ends."""
+    """Some rollouts of all members: totals up to given steps, sums of terms of every step, signals, ends."""
 
     totals: Float[Array, "mark member rollout"]
     per_step: Float[Array, "member time"]
+    y: Float[Array, "member rollout time output"]
+    u: Float[Array, "member rollout time input"]
     states: RolloutState
 
 
@@ -207,9 +232,21 @@ def run_block(
     # By a sum for each mark, not by running ones, whose rounding depends on how many there are.
     is_before = jnp.arange(terms.shape[2])[None, :] <= marks[:, None]
     totals = jax.vmap(lambda before: jnp.sum(jnp.where(before, terms, 0), axis=2))(is_before)
-    return Block(totals, jnp.sum(terms, axis=1), run.end)
+    return Block(totals, jnp.sum(terms, axis=1), run.y, run.u, run.end)
+
+
+def _references_of(systems: LQG, horizon: int, ends: bool) -> Reference:
+    count, terms = len(systems.A), (horizon + 1) * systems.num_states**2
+    filled = -(-count // TOGETHER) * TOGETHER
+    if filled * terms <= FEW_TERMS:  # the last one again, so that few sizes are compiled
+        systems = take(systems, np.minimum(np.arange(filled), count - 1))
+    steady = None if ends else solve_control(systems)
+    return take(_map_references(systems, steady, horizon), np.arange(count))
 
 
 @eqx.filter_jit
-def _references_of(systems: LQG, horizon: int, ends: bool) -> Reference:
-    return jax.vmap(lambda plant: reference_of(plant, horizon=horizon, ends=ends))(systems)
+def _map_references(systems: LQG, steady: RiccatiSolution | None, horizon: int) -> Reference:
+    def of_member(plant: LQG, steady: RiccatiSolution | None) -> Reference:
+        return make_reference(plant, plan_finite(plant, steady, horizon=horizon))
+
+    return jax.vmap(of_member)(systems, steady)

@@ -47,7 +47,7 @@ def excess_in_the_long_run(
     for number in range(num_horizons):
         noise = jax.random.fold_in(key, number)
         block = run_block(policy, references, allowed, noise, indices, is_counted, marks, states)
-        found.append(np.asarray(block.totals[0]))
+        found.append(np.asarray(block.totals)[0])
         references, states = _settled(references), block.states
     return np.stack(found)
 
@@ -56,6 +56,6 @@ def _settled(references: Reference) -> Reference:
     """With the filters' last gains at all steps."""
 
     def repeat(stack: Array) -> Array:
-        return jnp.asarray(np.broadcast_to(np.asarray(stack[:, -1:]), stack.shape))
+        return jax.device_put(np.broadcast_to(np.asarray(stack)[:, -1:], stack.shape))
 
     return eqx.tree_at(lambda r: (r.L, r.S_root), references, replace_fn=repeat)

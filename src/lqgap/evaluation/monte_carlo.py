@@ -19,7 +19,7 @@ from lqgap.progress import track
 from lqgap.systems import LQG
 
 MAX_ROLLOUTS = 10_000_000
-NUMBERS_AT_A_TIME = 4_000_000  # standard normals drawn at once: 32 MB; terms of all members, three times that
+NUMBERS_AT_A_TIME = 4_000_000  # standard normals drawn at once: 32 MB; terms and signals, three times that
 PAIRS_AT_A_TIME = 2_048  # of a member and a rollout: more would leave the processor's cache
 MOST_KEPT = 4_096  # rollouts whose totals are kept; fewer of a thousand members and more
 
@@ -79,7 +79,7 @@ def sum_rollouts(
 def block_size(num_members: int, num_steps: int, num_outputs: int, num_rollouts: int) -> int:
     """How many rollouts of all members run at a time, so that memory stays bounded."""
     by_noise = NUMBERS_AT_A_TIME // (num_steps * num_outputs)
-    by_terms = 3 * NUMBERS_AT_A_TIME // (num_steps * num_members)
+    by_terms = 3 * NUMBERS_AT_A_TIME // (num_steps * num_members * (2 + num_outputs))
     return max(1, min(num_rollouts, by_noise, by_terms, PAIRS_AT_A_TIME // num_members))
 
 

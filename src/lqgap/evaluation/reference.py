@@ -33,7 +33,7 @@ from lqgap.linalg import quadratic
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits
 from lqgap.policies.policy import Memory
-from lqgap.systems import LQG, solve_finite
+from lqgap.systems import LQG, FiniteOptimum, solve_finite
 
 
 class Reference(eqx.Module):
@@ -65,15 +65,21 @@ class RolloutState(eqx.Module):
 
 
 class Excess(eqx.Module):
-    """|| u_h + K_h xhat_{h|h} ||^2_{M_h} of every step, and where the rollout ended."""
+    """|| u_h + K_h xhat_{h|h} ||^2_{M_h}, y_h and u_h of every step, and where the rollout ended."""
 
     per_step: Float[Array, " time"]
+    y: Float[Array, "time output"]
+    u: Float[Array, "time input"]
     end: RolloutState
 
 
 def reference_of(plant: LQG, *, horizon: int, ends: bool = True) -> Reference:
     """The optimum of steps 0..horizon, for a task that ends there or goes on."""
-    finite = solve_finite(plant, horizon=horizon, ends=ends)
+    return make_reference(plant, solve_finite(plant, horizon=horizon, ends=ends))
+
+
+def make_reference(plant: LQG, finite: FiniteOptimum) -> Reference:
+    """The optimum of a plant as a reference."""
     return Reference(
         A=plant.A,
         B=plant.B,
@@ -121,18 +127,19 @@ def excess(
     """
     A, B, C = reference.A, reference.B, reference.C
 
-    def step(state: RolloutState, given: tuple[Array, ...]) -> tuple[RolloutState, Array]:
+    def step(state: RolloutState, given: tuple[Array, ...]) -> tuple[RolloutState, tuple[Array, ...]]:
         state = _decay(state, backprop_decay)
         K, M, L, S_root, normal = given
         now = emit(C, L, S_root, state.predicted, normal)
         memory, u = policy.step(state.memory, now.y, state.u_last)
         u = limits.clip(u)
-        return RolloutState(memory, A @ now.xhat + B @ u, u), quadratic(u + K @ now.xhat, M)
+        after = RolloutState(memory, A @ now.xhat + B @ u, u)
+        return after, (quadratic(u + K @ now.xhat, M), now.y, u)
 
     steps = (reference.K, reference.M, reference.L, reference.S_root, normals)
     # Rematerialised in the backward pass: less memory, and faster.
-    end, per_step = jax.lax.scan(jax.checkpoint(step), start, steps)
-    return Excess(per_step=per_step, end=end)
+    end, (per_step, y, u) = jax.lax.scan(jax.checkpoint(step), start, steps)
+    return Excess(per_step=per_step, y=y, u=u, end=end)
 
 
 def _decay(tree: Any, share: Float[Array, ""] | None) -> Any:

@@ -25,9 +25,10 @@ from lqgap.evaluation.reference import Emission, Reference, begin, emit, excess
 from lqgap.linalg import quadratic
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
-from lqgap.simulators.finite import Members, solve_members
+from lqgap.simulators.finite import Members
 from lqgap.systems import LQG, Optimum, bias_matrix, require_converged, solve
 from lqgap.systems.kalman import plan_filter
+from lqgap.systems.optimum import solve_members
 
 
 class RegretEstimate(AbstractEstimate):

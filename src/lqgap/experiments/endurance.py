@@ -16,6 +16,7 @@ from lqgap.evaluation.long_run import excess_in_the_long_run
 from lqgap.evaluation.monte_carlo import block_size
 from lqgap.evaluation.worst import BATCH
 from lqgap.experiments.plants import key_for, pad_to
+from lqgap.experiments.study import Study
 from lqgap.experiments.units import Workspace, fill_batches
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy
 from lqgap.simulators import Finite
@@ -39,7 +40,7 @@ def find_collapse(workspace: Workspace, policy: AbstractPolicy, worst: Finite | 
         index = int(np.argmax(radius))
         is_bad, what = radius >= 1, f"its closed loop is unstable (spectral radius {radius[index]:.4g})"
     else:
-        share = _share_lost(workspace, policy, systems)
+        share = share_lost(workspace.study, policy, systems)
         what = f"it diverges within {LONG * workspace.study.horizon} steps"
         index, is_bad = int(np.argmax(share)), share > 0
     if not np.any(is_bad):
@@ -47,9 +48,9 @@ def find_collapse(workspace: Workspace, policy: AbstractPolicy, worst: Finite | 
     return f"{what} on {np.sum(is_bad)} of {len(names)} plants, such as {names[index]}"
 
 
-def _share_lost(workspace: Workspace, policy: AbstractPolicy, systems: LQG) -> np.ndarray:
+def share_lost(study: Study, policy: AbstractPolicy, systems: LQG) -> np.ndarray:
     """The part of the runs of each plant that diverge, by the program that gaps are measured with."""
-    study, count = workspace.study, len(systems.A)
+    count = len(systems.A)
     num_runs = block_size(BATCH, study.horizon + 1, systems.num_outputs, study.evaluation.rollouts)
     shares = []
     for batch in fill_batches(np.arange(count)):

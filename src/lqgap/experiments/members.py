@@ -2,7 +2,7 @@
 
 It grows as in a double oracle. What is made of a class is, to begin with, the bank of its members; a search
 finds where in the ranges that bank loses most; and what it finds joins the class while it is far worse than
-all members.
+all members, or diverges in the long run.
 """
 
 from dataclasses import dataclass
@@ -11,11 +11,12 @@ import numpy as np
 from jaxtyping import Float
 
 from lqgap.errors import NotConvergedError
-from lqgap.evaluation.gap import have_optimum
 from lqgap.evaluation.worst import Search
+from lqgap.experiments.endurance import share_lost
 from lqgap.experiments.plants import Plants, key_for
 from lqgap.experiments.record import Audit, Condition
 from lqgap.experiments.results import AuditedClass, GrownClass
+from lqgap.experiments.units import are_solvable
 from lqgap.policies import ModelBank
 from lqgap.simulators import AbstractFamily, check_assumptions
 
@@ -41,9 +42,8 @@ def grow(plants: Plants) -> GrownClass:
         return GrownClass()
     size = len(first.rows)
     action = (
-        f"the class grew from {size} to {len(best.rows)} members: the worst gap of their bank in the ranges "
-        f"was {first.worst:.3g}, {first.ratio:.3g} times that over the class; now it is {best.worst:.3g}, "
-        f"{best.ratio:.3g} times"
+        f"the class grew from {size} to {len(best.rows)} members: in the ranges the bank of the first "
+        f"{first.account}, that of all {best.account}"
     )
     return GrownClass(added=best.rows[size:].tolist(), action=action)
 
@@ -107,14 +107,17 @@ class _Look:
     joining: Rows
 
     @property
-    def ratio(self) -> float:
-        """How much worse the ranges are than the class."""
-        return self.worst / self.worst_member if self.worst_member > 0 else np.inf
+    def account(self) -> str:
+        """What is found in the ranges, for people."""
+        if not np.isfinite(self.worst):
+            return "diverges"
+        times = self.worst / self.worst_member if self.worst_member > 0 else np.inf
+        return f"has a worst gap {times:.3g} times that over the class ({self.worst:.3g})"
 
 
 def _look(plants: Plants, family: AbstractFamily, rows: np.ndarray) -> _Look:
     study = plants.study
-    rows = rows[have_optimum(family.members(rows).systems, horizon=study.horizon, ends=study.ends)]
+    rows = rows[are_solvable(study, family.members(rows).systems)]
     search = Search(
         ModelBank(family.members(rows).systems, horizon=study.horizon if study.ends else None),
         family,
@@ -127,10 +130,14 @@ def _look(plants: Plants, family: AbstractFamily, rows: np.ndarray) -> _Look:
     starts = np.concatenate([rows, np.asarray(plants.tried.parameters)]) if plants.tried else rows
     gaps = search.gaps(starts)
     found = search.climb_from(starts, gaps)
-    reached = search.gaps(found)
-    worst_first = np.argsort(-reached)
-    worst_member = float(np.max(gaps[: len(rows)]))
-    far = worst_first[reached[worst_first] > FAR * worst_member]
+    reached, worst_member = search.gaps(found), float(np.max(gaps[: len(rows)]))
+    if not study.ends:
+        usable = np.flatnonzero(gaps > -np.inf)
+        spread = usable[np.linspace(0, len(usable) - 1, len(found)).round().astype(int)]
+        found, reached = np.concatenate([found, starts[spread]]), np.concatenate([reached, gaps[spread]])
+        lost = share_lost(study, search.policy, family.members(found).systems) > 0
+        reached = np.where(lost, np.inf, reached)
+    far = np.argsort(-reached)[: np.sum(reached > FAR * worst_member)]
     return _Look(rows, worst_member, float(np.max(reached)), _apart(found[far], rows, search.extent()[1]))
 
 

@@ -11,7 +11,7 @@ from jaxtyping import Array
 
 from lqgap.errors import InvalidArgumentError
 from lqgap.experiments.family import Family
-from lqgap.experiments.plants import key_for
+from lqgap.experiments.plants import control_optimally, key_for
 from lqgap.experiments.record import Kind
 from lqgap.experiments.study import Identify, Table, Trained
 from lqgap.policies import (
@@ -19,7 +19,6 @@ from lqgap.policies import (
     ModelBank,
     ProbingBank,
     Recurrent,
-    StationaryLQG,
     explore_then_commit,
 )
 from lqgap.simulators import Finite
@@ -103,7 +102,7 @@ def make_policy(
     match name, options:
         case "nominal", _:
             middle = members[len(members) // 2] if isinstance(family, Finite) else family.nominal()
-            return Made(StationaryLQG(middle))
+            return Made(control_optimally(middle))
         case "linear", _:
             return Made(find_stabilizer(members))
         case "bank", _:

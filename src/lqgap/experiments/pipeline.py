@@ -114,11 +114,11 @@ def _contend(
 ) -> Contender:
     study = work.study
     configuration = study.model_dump(include={"horizon", "ends"}) | {"options": options.model_dump()}
-    trained, num_rollouts, num_climbs = TrainedPolicy(), study.evaluation.rollouts, NUM_CLIMBS
+    trained, num_climbs = TrainedPolicy(), NUM_CLIMBS
     if isinstance(options, Adaptive):
         # One algorithm serves all horizons: it is made for the largest.
         configuration["horizons"] = study.evaluation.horizons
-        num_rollouts, num_climbs = max(2, options.runs), 1
+        num_climbs = 1
         policy_fn = functools.partial(adaptation.policy_of, workspace, options)
     elif name == REFERENCE:
         policy_fn = _no_policy
@@ -134,12 +134,17 @@ def _contend(
             workspace,
             name,
             policy_fn(),
-            num_rollouts=num_rollouts,
+            num_rollouts=_num_rollouts(work, options),
             idle=judged_plants.idle,
             num_climbs=num_climbs,
         ),
     )
     return Contender(name, options, trained, policy_fn, configuration, judged)
+
+
+def _num_rollouts(work: Work, options: Table) -> int:
+    """On every plant."""
+    return max(2, options.runs) if isinstance(options, Adaptive) else work.study.evaluation.rollouts
 
 
 def _train(work: Work, workspace: units.Workspace, name: str, configuration: dict[str, Any]) -> TrainedPolicy:
@@ -168,7 +173,12 @@ def _measure(work: Work, workspace: units.Workspace, each: Contender) -> Measure
     """Runs of a method, and how its gap grows."""
     name, evaluation, options = each.name, work.study.evaluation, each.options
     chosen = {**each.configuration, **_judged_by(work), "trajectories": evaluation.trajectories}
-    found = work.do(Runs, f"runs {name}", chosen, lambda _: units.runs(workspace, name, each.policy_fn()))
+    found = work.do(
+        Runs,
+        f"runs {name}",
+        chosen,
+        lambda _: units.runs(workspace, name, each.policy_fn(), num_rollouts=_num_rollouts(work, options)),
+    )
     grown = Growth(series=None)
     if isinstance(options, Adaptive):
         grown = work.do(

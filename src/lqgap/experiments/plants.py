@@ -17,18 +17,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from lqgap.batches import join
+from lqgap.batches import join, take
 from lqgap.errors import LqgapError
 from lqgap.evaluation.worst import spread_starts
 from lqgap.experiments.family import Family, make_family
 from lqgap.experiments.parsing import Source
 from lqgap.experiments.store import key_of
 from lqgap.experiments.study import FamilyPlant, MatrixPlant, Study
+from lqgap.policies import StationaryLQG
 from lqgap.simulators import AbstractFamily, Finite, Parameter
 from lqgap.simulators.parameters import require_names
 from lqgap.states import fingerprint
-from lqgap.systems import LQG, stack
+from lqgap.systems import LQG, require_converged, stack
 from lqgap.systems.lqg import MATRICES
+from lqgap.systems.optimum import solve_members
 
 NUM_COARSE = 16  # members of a class that grows, at first
 MAX_MEMBERS = 400  # of the class: banks run a filter for each
@@ -159,8 +161,8 @@ def make_real(study: Study, family: Family, source: Source) -> RealPlants:
         names.append(f"given {index + 1}")
         parameters.append(values)
         is_member.append(inside)
-    nominal = family[0] if isinstance(family, Finite) else family.nominal()
     for index, outside in enumerate(study.real.outside):
+        nominal = family[0] if isinstance(family, Finite) else family.nominal()
         given = {name: matrix for name in MATRICES if (matrix := getattr(outside, name)) is not None}
         systems.append(_outside(given, nominal, source, index))
         names.append(f"outside {index + 1}")
@@ -209,6 +211,13 @@ def pad_to(plant: LQG, states: int) -> LQG:
             widen(plant.S0, both, both),
         ),
     )
+
+
+def control_optimally(plant: LQG) -> StationaryLQG:
+    """The optimal controller of a plant, whose equations are solved by the program that the class needs."""
+    optimum = take(solve_members(stack([plant, plant])), 0)
+    require_converged(optimum, plant)
+    return StationaryLQG(plant, optimum=optimum)
 
 
 def _coarse_class(study: Study, family: AbstractFamily) -> Finite:

@@ -12,20 +12,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 from lqgap.batches import join, take
 from lqgap.errors import LqgapError, LqgapWarning, warn
-from lqgap.evaluation import gap_by_horizon, rollout
-from lqgap.evaluation.gap import have_optimum, references_of
+from lqgap.evaluation import gap_by_horizon
+from lqgap.evaluation.gap import Block, have_optimum, references_of, sample_runs
 from lqgap.evaluation.horizons import shorten
 from lqgap.evaluation.reference import Reference
 from lqgap.evaluation.worst import BATCH
 from lqgap.experiments import estimates
 from lqgap.experiments.family import Family
 from lqgap.experiments.methods import ABOUT, Made, make_policy, plan_for
-from lqgap.experiments.plants import Plants, key_for, pad_to
+from lqgap.experiments.plants import Plants, RealPlants, control_optimally, key_for, pad_to
 from lqgap.experiments.provenance import checksum
 from lqgap.experiments.record import (
     BoundRow,
@@ -41,7 +40,8 @@ from lqgap.experiments.results import (
     Theory,
     TrainedPolicy,
 )
-from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, StationaryLQG, save_policy
+from lqgap.experiments.study import Study
+from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, save_policy
 from lqgap.simulators import Finite
 from lqgap.systems import LQG
 from lqgap.theory import bounds, minimax_lower_bound
@@ -73,13 +73,7 @@ class Workspace:
     @functools.cached_property
     def is_solvable(self) -> np.ndarray:
         """Which plants of the class, of those that are tried, and of the real ones have an optimum."""
-        plants, study = self._all_plants, self.study
-        rows = np.arange(len(plants.A))
-        batches = [
-            have_optimum(take(plants, batch), horizon=study.horizon, ends=study.ends)
-            for batch in fill_batches(rows)
-        ]
-        return np.concatenate(batches)[: len(rows)]
+        return are_solvable(self.study, self._all_plants)
 
     @functools.cached_property
     def judged(self) -> LQG:
@@ -117,6 +111,15 @@ def fill_batches(rows: np.ndarray) -> np.ndarray:
     """Rows in batches of the size of the search's, so that programs are shared; the last row fills up."""
     count = -(-len(rows) // BATCH) * BATCH
     return rows[np.minimum(np.arange(count), len(rows) - 1)].reshape(-1, BATCH)
+
+
+def are_solvable(study: Study, systems: LQG) -> np.ndarray:
+    """Which plants have an optimum, by the program that methods are judged with."""
+    batches = [
+        have_optimum(take(systems, batch), horizon=study.horizon, ends=study.ends)
+        for batch in fill_batches(np.arange(len(systems.A)))
+    ]
+    return np.concatenate(batches)[: len(systems.A)]
 
 
 def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
@@ -173,19 +176,22 @@ def by_horizon(workspace: Workspace, name: str, policy: AbstractPolicy, *, num_r
     )
 
 
-def runs(workspace: Workspace, name: str, policy: AbstractPolicy | None) -> Runs:
-    """One run on each of the first real plants; the noise of a plant is the same for all methods."""
-    real, horizon, found = workspace.plants.real, workspace.study.horizon, []
-    for index in range(min(workspace.study.evaluation.trajectories, len(real.names))):
-        plant = take(real.systems, index)
-        acting = policy or (
-            FiniteHorizonLQG(plant, horizon) if workspace.study.ends else StationaryLQG(plant)
-        )
-        key = jax.random.fold_in(key_for(workspace.study.seed, "runs"), index)
-        run = rollout(acting, plant, horizon=horizon, key=key)
-        parts = {part: np.asarray(getattr(run, part)).tolist() for part in ("cost", "u", "y")}
-        found.append(Trajectory(method=name, plant=real.names[index], **parts))
-    return Runs(runs=found)
+def runs(workspace: Workspace, name: str, policy: AbstractPolicy | None, *, num_rollouts: int) -> Runs:
+    """One run on each of the first real plants; the noise of a plant is the same for all methods.
+
+    Args:
+        policy: None knows the plant.
+        num_rollouts: of the gaps, whose program runs them.
+    """
+    real, study = workspace.plants.real, workspace.study
+    rows = np.arange(min(study.evaluation.trajectories, len(real.names)))
+    block_fn = functools.partial(_block, workspace, num_rollouts=num_rollouts)
+    if policy is None:
+        blocks = [block_fn(_optimal(study, take(real.systems, row)), np.full(BATCH, row)) for row in rows]
+    else:
+        batches = [block_fn(policy, batch) for batch in fill_batches(rows)] if len(rows) else []
+        blocks = [batches[row // BATCH] for row in rows]
+    return Runs(runs=[_trajectory(name, real, *each) for each in zip(rows.tolist(), blocks, strict=True)])
 
 
 def lower_bound(workspace: Workspace) -> LowerBound:
@@ -243,6 +249,31 @@ def theory_bounds(workspace: Workspace) -> Theory:
 
 def _references(workspace: Workspace, systems: LQG, horizon: int) -> Reference:
     return references_of(systems, horizon=horizon, ends=workspace.study.ends)
+
+
+def _optimal(study: Study, plant: LQG) -> AbstractPolicy:
+    return FiniteHorizonLQG(plant, study.horizon) if study.ends else control_optimally(plant)
+
+
+def _block(workspace: Workspace, policy: AbstractPolicy, rows: np.ndarray, *, num_rollouts: int) -> Block:
+    """Rollouts on some real plants."""
+    study = workspace.study
+    return sample_runs(
+        policy,
+        take(pad_to(workspace.plants.real.systems, workspace.judged.num_states), rows),
+        horizon=study.horizon,
+        key=key_for(study.seed, "runs"),
+        num_rollouts=num_rollouts,
+        ends=study.ends,
+    )
+
+
+def _trajectory(name: str, real: RealPlants, row: int, block: Block) -> Trajectory:
+    """The rollout of this number on the real plant of this number."""
+    y, u = (np.asarray(signal)[row % BATCH, row % signal.shape[1]] for signal in (block.y, block.u))
+    Q, R = (np.asarray(weight)[row] for weight in (real.systems.Q, real.systems.R))
+    cost = np.sum(y @ Q * y, axis=1) + np.sum(u @ R * u, axis=1)
+    return Trajectory(method=name, plant=real.names[row], cost=cost.tolist(), u=u.tolist(), y=y.tolist())
 
 
 def _make(workspace: Workspace, name: str, checkpoints: Path) -> Made:

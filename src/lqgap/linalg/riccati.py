@@ -43,6 +43,7 @@ from lqgap.arguments import (
     read_covariance,
     read_pair,
 )
+from lqgap.batches import map_in_chunks
 from lqgap.errors import NotConvergedError, NotDetectableError, NotStabilizableError
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.linalg.modes import (
@@ -62,6 +63,7 @@ MAX_REFINEMENTS = 8
 CIRCLE = 1e-6  # unseen modes nearer to the unit circle than this have no stationary answer
 SLOW = 1e-3  # rounding moves an unseen double mode by eps^(1/4) off the circle
 NUM_BALANCINGS = 20
+FEW = 64  # equations that are solved one after the other
 
 
 class RiccatiStep(eqx.Module):
@@ -92,6 +94,18 @@ def solve_riccati(A: MatrixLike, B: MatrixLike, *, Q: MatrixLike, R: MatrixLike)
     if is_concrete(solution):
         _require_solution(solution, A, B, Q)
     return solution
+
+
+def solve_each_riccati(
+    A: Float[Any, "batch n n"],
+    B: Float[Any, "batch n m"],
+    *,
+    Q: Float[Any, "batch n n"],
+    R: Float[Any, "batch m m"],
+) -> RiccatiSolution:
+    """The solutions of a batch of equations, with failures marked; batches of all sizes share a program."""
+    given = (A, B, Q, R)
+    return map_in_chunks(_solve_each, given) if is_concrete(given) else _solve_each(given)
 
 
 def unseen_modes(A: MatrixLike, Q: MatrixLike, *, is_solved: bool, radius: FloatLike) -> list[complex]:
@@ -155,6 +169,13 @@ def _solve(A: Array, B: Array, Q: Array, R: Array) -> RiccatiSolution:
     )
 
 
+@jax.jit
+def _solve_each(given: tuple[Array, Array, Array, Array]) -> RiccatiSolution:
+    if len(given[0]) > FEW:
+        return jax.vmap(_solve)(*given)
+    return jax.lax.map(lambda equation: _solve(*equation), given)  # slower, and compiled in half the time
+
+
 @jax.custom_jvp
 def _stabilizing_step(A: Array, B: Array, Q: Array, R: Array) -> tuple[RiccatiStep, Array, Array]:
     """P with its K and M, the relative residual of its equation and the radius of its closed loop."""
@@ -202,10 +223,10 @@ def _attempt(A: Array, B: Array, Q: Array, R: Array, *, is_first: Array) -> tupl
     plain = _Start(jnp.ones_like(A[0]), jnp.zeros_like(A[0, 0]), A, G, Q)
     again = jnp.where(is_first, 0, 1)  # a loop, so that the common case has nothing of it
     start = jax.lax.fori_loop(0, again, lambda _, start: _balanced_start(start, A, B, Q, R), plain)
-    across, down = start.units[None, :], start.units[:, None]
     P, step, is_settled = _refine(_double(start), *_in_units(start.units, A, B, Q), R)
-    step = RiccatiStep(P=step.P / across / down, K=step.K / across, M=step.M)
-    return P / across / down, step, is_settled
+    inverse = 1 / start.units[None, :]
+    back = inverse * inverse.T
+    return P * back, RiccatiStep(P=step.P * back, K=step.K * inverse, M=step.M), is_settled
 
 
 class _Start(eqx.Module):
@@ -219,8 +240,8 @@ class _Start(eqx.Module):
 
 
 def _in_units(units: Array, A: Array, B: Array, Q: Array) -> tuple[Array, Array, Array]:
-    across, down = units[None, :], units[:, None]
-    return A * across / down, B / down, Q * across * down
+    across, inverse = units[None, :], 1 / units[:, None]
+    return A * (across * inverse), B * inverse, Q * (across * across.T)
 
 
 def _balanced_start(plain: _Start, A: Array, B: Array, Q: Array, R: Array) -> _Start:

@@ -21,6 +21,7 @@ from typing import Any, Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from scipy.special import chdtri
 
@@ -28,9 +29,10 @@ from lqgap.arguments import IntLike, is_concrete, read_count
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.policies.optimal import FILTERS
 from lqgap.policies.policy import AbstractPolicy, entry_at, move_ahead, require_one_of
-from lqgap.systems import LQG, Optimum, solve, solve_finite
+from lqgap.systems import LQG, Optimum, solve_finite
 from lqgap.systems.innovation import fill_lost
 from lqgap.systems.natural import naturalize
+from lqgap.systems.optimum import solve_members
 from lqgap.systems.settling import settle_filters
 
 MODES = ("mixture", "map", "thompson")
@@ -91,17 +93,17 @@ class ModelBank(AbstractPolicy):
         systems = naturalize(systems)  # so that units of the state do not decide what training reaches
         self.A, self.B, self.C = systems.A, systems.B, systems.C
         self.K, self.L, self.S = _gains(systems, horizon, filters)
-        if is_concrete((self.K, self.L)) and not jnp.all(jnp.isfinite(self.K)) & jnp.all(
-            jnp.isfinite(self.L)
-        ):
+        gains = (self.K, self.L)
+        if is_concrete(gains) and not all(np.all(np.isfinite(np.asarray(gain))) for gain in gains):
             raise NotConvergedError(
                 "some member has no optimal controller: lqgap.solve says why, and the rest of the class is "
                 "members.subset(lqgap.check_assumptions(members).measures.has_optimum)"
             )
         self.mode, self.last_step = mode, horizon
-        self.shaping = jnp.zeros_like(self.A)
-        self.log_prior = jnp.zeros_like(self.A[:, 0, 0])
-        self.log_temperature = jnp.zeros_like(self.A[0, 0, 0])
+        none = np.zeros(self.A.shape, self.A.dtype)
+        self.shaping, self.log_prior, self.log_temperature = jax.device_put(
+            (none, none[:, 0, 0], none[0, 0, 0])
+        )
 
     @property
     def num_inputs(self) -> int:
@@ -199,7 +201,7 @@ def _gains(systems: LQG, horizon: int | None, filters: str) -> tuple[Array, Arra
     """K, L and S of all members, the time first; NaN where there is no optimum."""
     if horizon is not None and filters == "varying":
         return _planned_gains(systems, horizon)
-    optima = _solve_members(systems)
+    optima = _mark(solve_members(systems))
     K = optima.K[None] if horizon is None else _planned_gains(systems, horizon)[0]
     if filters == "steady":
         return K, optima.L[None], optima.S[None]
@@ -207,10 +209,9 @@ def _gains(systems: LQG, horizon: int | None, filters: str) -> tuple[Array, Arra
     return K, exact.L, exact.S
 
 
-@eqx.filter_jit
-def _solve_members(systems: LQG) -> Optimum:
-    """The optima of all members, with gains that are NaN where there is none."""
-    optima = jax.vmap(solve)(systems)
+@jax.jit
+def _mark(optima: Optimum) -> Optimum:
+    """With gains that are NaN where there is no optimum."""
     valid = jnp.where(optima.converged, 1.0, jnp.nan)[:, None, None]
     return eqx.tree_at(lambda o: (o.K, o.L), optima, (valid * optima.K, valid * optima.L))
 

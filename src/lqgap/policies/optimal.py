@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from lqgap.arguments import IntLike
 from lqgap.batches import batch_of_one
 from lqgap.policies.policy import AbstractLinearPolicy, LinearStep, entry_at, move_ahead, require_one_of
-from lqgap.systems import LQG, solve, solve_finite
+from lqgap.systems import LQG, Optimum, solve, solve_finite
 from lqgap.systems.innovation import filter_step
 from lqgap.systems.settling import settle_filters
 
@@ -78,6 +78,7 @@ class StationaryLQG(AbstractOptimal):
     Args:
         filters: exact from the first step on ("varying"), or the classical constant gain ("steady"), which is
             one state-space model and pays for it at the start.
+        optimum: of the plant, where it is known.
     """
 
     A: Float[Array, "state state"]
@@ -87,9 +88,15 @@ class StationaryLQG(AbstractOptimal):
     L: Float[Array, "filter_time state output"]
     S: Float[Array, "filter_time output output"]
 
-    def __init__(self, plant: LQG, *, filters: Literal["varying", "steady"] = "varying"):
+    def __init__(
+        self,
+        plant: LQG,
+        *,
+        filters: Literal["varying", "steady"] = "varying",
+        optimum: Optimum | None = None,
+    ):
         require_one_of("filters", filters, FILTERS)
-        optimum = solve(plant)
+        optimum = solve(plant) if optimum is None else optimum
         self.A, self.B, self.C, self.K = plant.A, plant.B, plant.C, optimum.K[None]
         self.L, self.S = optimum.L[None], optimum.S[None]
         if filters == "varying":

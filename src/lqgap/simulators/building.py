@@ -106,7 +106,9 @@ def build_members(branches: Sequence[Branch], theta: Float[np.ndarray, "member p
 
 def _build_group(branch: Branch, theta: np.ndarray) -> LQG:
     try:
-        return map_in_chunks(partial(_build_mapped, branch), theta[:, branch.columns])
+        # Two of one plant, so that a single one is built by the program of many.
+        values = theta[:, branch.columns][np.minimum(np.arange(max(2, len(theta))), len(theta) - 1)]
+        return take(map_in_chunks(partial(_build_mapped, branch), values), np.arange(len(theta)))
     except Exception:  # plain Python inside `build` fails under tracing in many ways: one by one, then
         plants = [_build_one(branch, row) for row in theta]
         for row, plant in zip(theta, plants, strict=True):

@@ -25,6 +25,7 @@ from lqgap.simulators.nearest import find_nearest
 from lqgap.simulators.parameters import Parameter, read_values, require_names
 from lqgap.systems import LQG
 
+AT_A_TIME = 64  # rows that are drawn at random
 NUM_SPREAD = 256  # random members from which searches start
 
 
@@ -167,7 +168,8 @@ def draw_from_box(
     parameters: tuple[Parameter, ...], key: Array, count: int
 ) -> Float[np.ndarray, "member parameter"]:
     """Rows of values drawn uniformly from the intervals and the choices."""
-    uniform = np.asarray(jax.random.uniform(key, (count, len(parameters)), dtype=float))
+    drawn = -(-count // AT_A_TIME) * AT_A_TIME  # more than are needed, so that few sizes are compiled
+    uniform = np.asarray(jax.random.uniform(key, (drawn, len(parameters)), dtype=float))[:count]
     columns = []
     for parameter, column in zip(parameters, uniform.T, strict=True):
         if parameter.choices:

@@ -16,6 +16,7 @@ from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError, w
 from lqgap.simulators.invariants import invariants, unit_weights
 from lqgap.systems import LQG, Optimum, change_coordinates, require_converged, solve, stack
 from lqgap.systems.lqg import require_single
+from lqgap.systems.optimum import solve_members
 
 MAX_MEMBERS = 1_000_000
 IDENTITY_TOLERANCE = 1e-9  # relative distance of the invariants below which two plants are one
@@ -51,7 +52,9 @@ class Finite(eqx.Module):
                 f"at least one member"
             )
         count = len(self.systems.A)
-        parameters = jnp.arange(float(count))[:, None] if parameters is None else jnp.asarray(parameters)
+        parameters = np.arange(float(count))[:, None] if parameters is None else parameters
+        if not isinstance(parameters, jax.Array):
+            parameters = jax.device_put(np.asarray(parameters))
         if parameters.ndim != 2 or len(parameters) != count:
             raise InvalidArgumentError(
                 f"parameters has shape {parameters.shape}, expected a row for each of {count} members"
@@ -212,11 +215,6 @@ def require_comparable(systems: LQG, plant: LQG) -> None:
         )
 
 
-def solve_members(systems: LQG) -> Optimum:
-    """The optimum of every plant of a batch; failures are marked, not raised."""
-    return map_in_chunks(_solve_mapped, systems) if is_concrete(systems) else jax.vmap(solve)(systems)
-
-
 def batch_invariants(systems: LQG, *, length: int, units: LQG) -> np.ndarray:
     """A row of invariants for each plant of a batch, in units of a plant."""
     vectors = np.asarray(map_in_chunks(lambda chunk: _invariants(chunk, length), systems))
@@ -237,11 +235,6 @@ def member_error(members: Finite, index: int) -> LqgapError:
 @functools.partial(jax.vmap, in_axes=(0, None))
 def _in_coordinates(plant: LQG, T: Array) -> LQG:
     return change_coordinates(plant, T)
-
-
-@jax.jit
-def _solve_mapped(systems: LQG) -> Optimum:
-    return jax.vmap(solve)(systems)
 
 
 @eqx.filter_jit

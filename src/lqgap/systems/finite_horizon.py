@@ -23,7 +23,7 @@ from jaxtyping import Array, Float
 from lqgap.arguments import IntLike, is_concrete, read_count
 from lqgap.errors import NotConvergedError
 from lqgap.linalg.psd import symmetrize
-from lqgap.linalg.riccati import RiccatiStep, riccati_recursion, solve_riccati
+from lqgap.linalg.riccati import RiccatiSolution, RiccatiStep, riccati_recursion, solve_riccati
 from lqgap.systems.kalman import plan_filter
 from lqgap.systems.lqg import LQG, require_single
 
@@ -60,14 +60,13 @@ def solve_finite(plant: LQG, *, horizon: IntLike, ends: bool = True) -> FiniteOp
     return finite
 
 
-@eqx.filter_jit
-def _solve_finite(plant: LQG, horizon: int, ends: bool) -> FiniteOptimum:
+def plan_finite(plant: LQG, steady: RiccatiSolution | None, *, horizon: int) -> FiniteOptimum:
+    """The optimum of a task that ends, or of one that goes on with the stabilising solution."""
     output_cost = symmetrize(plant.C.T @ plant.Q @ plant.C)
     P_last = jnp.zeros_like(plant.A)
-    if ends:
+    if steady is None:
         control = riccati_recursion(P_last, plant.A, plant.B, Q=output_cost, R=plant.R, num_steps=horizon + 1)
     else:
-        steady = solve_riccati(plant.A, plant.B, Q=output_cost, R=plant.R)
         P_last = jnp.where(steady.converged, steady.P, jnp.nan)
         control = jax.tree.map(
             lambda constant: jnp.broadcast_to(constant, (horizon + 1, *constant.shape)),
@@ -93,3 +92,10 @@ def _solve_finite(plant: LQG, horizon: int, ends: bool) -> FiniteOptimum:
         S=estimate.S,
         value=value,
     )
+
+
+@eqx.filter_jit
+def _solve_finite(plant: LQG, horizon: int, ends: bool) -> FiniteOptimum:
+    output_cost = symmetrize(plant.C.T @ plant.Q @ plant.C)
+    steady = None if ends else solve_riccati(plant.A, plant.B, Q=output_cost, R=plant.R)
+    return plan_finite(plant, steady, horizon=horizon)

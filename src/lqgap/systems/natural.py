@@ -15,6 +15,7 @@ state. What no output shows, and what is always zero, comes last, in any coordin
 class must share their coordinates, X is the mean of theirs and C, A those of the first.
 """
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -26,6 +27,7 @@ from lqgap.linalg.psd import symmetrize
 from lqgap.linalg.riccati import solve_riccati
 from lqgap.linalg.stability import spectral_radius
 from lqgap.systems.lqg import LQG
+from lqgap.systems.optimum import solve_control
 from lqgap.systems.transform import change_coordinates
 
 DISCOUNT = 0.99
@@ -35,35 +37,30 @@ DEPENDENT = 1e-8  # a functional of which less than this part is new adds nothin
 
 def naturalize(systems: LQG) -> LQG:
     """Every plant of a batch in its own natural coordinates; to inputs and outputs it is the same."""
-    if is_concrete(systems):
-        return map_in_chunks(_naturalize, systems)
-    return jax.vmap(in_natural_coordinates)(systems)
+    if not is_concrete(systems):
+        return jax.vmap(in_natural_coordinates)(systems)
+    # In three programs, since that of the Riccati equation is long, and shared.
+    systems, slower = map_in_chunks(_begin, systems)
+    return map_in_chunks(_finish, (systems, slower, solve_control(slower).K))
 
 
 def in_natural_coordinates(plant: LQG) -> LQG:
     """The plant in its natural coordinates."""
-    # In bad coordinates rounding would spoil X: it is found in better ones, which need no equation solved.
-    plant = change_coordinates(plant, orthonormal_functionals(plant, _short_covariance(plant)))
+    plant = _in_better_coordinates(plant)
     return change_coordinates(plant, orthonormal_functionals(plant, typical_covariance(plant)))
 
 
-@jax.jit
 def common_coordinates(systems: LQG) -> Float[Array, "state state"]:
-    """T of a class, the same for all of its plants."""
-    total = jnp.eye(systems.num_states)
-    for covariance in (_short_covariance, typical_covariance):
-        X = jnp.mean(jax.vmap(covariance)(systems), axis=0)
-        T = orthonormal_functionals(take(systems, 0), X)
-        systems, total = jax.vmap(change_coordinates, in_axes=(0, None))(systems, T), T @ total
-    return total
+    """T of a class whose values are known, the same for all of its plants."""
+    T, systems, slower = _begin_class(systems)
+    return _finish_class(T, systems, slower, solve_control(slower).K)
 
 
 def typical_covariance(plant: LQG) -> Float[Array, "state state"]:
     """X: how large states are under their own optimal input."""
-    discount = DISCOUNT / jnp.maximum(1.0, spectral_radius(plant.A) - MARGIN)
-    A, B = discount * plant.A, discount * plant.B
-    K = solve_riccati(A, B, Q=symmetrize(plant.C.T @ plant.Q @ plant.C), R=plant.R).K
-    return symmetrize(lyapunov_sum(A - B @ K, plant.W + plant.S0))
+    slower = _discount(plant)
+    K = solve_riccati(slower.A, slower.B, Q=symmetrize(plant.C.T @ plant.Q @ plant.C), R=plant.R).K
+    return _covariance(slower, K)
 
 
 def orthonormal_functionals(plant: LQG, X: Float[Array, "state state"]) -> Float[Array, "state state"]:
@@ -87,6 +84,20 @@ def orthonormal_functionals(plant: LQG, X: Float[Array, "state state"]) -> Float
     return jnp.where(jnp.arange(n)[:, None] < count, basis, complement)
 
 
+def _in_better_coordinates(plant: LQG) -> LQG:
+    """In bad ones rounding would spoil X: it is found in these, which need no equation solved."""
+    return change_coordinates(plant, orthonormal_functionals(plant, _short_covariance(plant)))
+
+
+def _discount(plant: LQG) -> LQG:
+    discount = DISCOUNT / jnp.maximum(1.0, spectral_radius(plant.A) - MARGIN)
+    return eqx.tree_at(lambda p: (p.A, p.B), plant, (discount * plant.A, discount * plant.B))
+
+
+def _covariance(slower: LQG, K: Array) -> Array:
+    return symmetrize(lyapunov_sum(slower.A - slower.B @ K, slower.W + slower.S0))
+
+
 def _short_covariance(plant: LQG) -> Array:
     """Of as many steps as there are states, without inputs."""
     X = term = plant.W + plant.S0
@@ -101,5 +112,27 @@ def _size(functional: Array, X: Array) -> Array:
 
 
 @jax.jit
-def _naturalize(systems: LQG) -> LQG:
-    return jax.vmap(in_natural_coordinates)(systems)
+@jax.vmap
+def _begin(plant: LQG) -> tuple[LQG, LQG]:
+    plant = _in_better_coordinates(plant)
+    return plant, _discount(plant)
+
+
+@jax.jit
+@jax.vmap
+def _finish(given: tuple[LQG, LQG, Array]) -> LQG:
+    plant, slower, K = given
+    return change_coordinates(plant, orthonormal_functionals(plant, _covariance(slower, K)))
+
+
+@jax.jit
+def _begin_class(systems: LQG) -> tuple[Array, LQG, LQG]:
+    T = orthonormal_functionals(take(systems, 0), jnp.mean(jax.vmap(_short_covariance)(systems), axis=0))
+    systems = jax.vmap(change_coordinates, in_axes=(0, None))(systems, T)
+    return T, systems, jax.vmap(_discount)(systems)
+
+
+@jax.jit
+def _finish_class(T: Array, systems: LQG, slower: LQG, K: Array) -> Array:
+    X = jnp.mean(jax.vmap(_covariance)(slower, K), axis=0)
+    return orthonormal_functionals(take(systems, 0), X) @ T

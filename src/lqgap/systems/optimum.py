@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from lqgap.arguments import is_concrete
+from lqgap.batches import map_in_chunks
 from lqgap.errors import (
     InvalidArgumentError,
     InvalidSystemError,
@@ -25,7 +26,7 @@ from lqgap.errors import (
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.linalg.modes import describe_modes, near_circle, undetectable_modes, unstabilizable_modes
 from lqgap.linalg.psd import solve_psd, symmetrize
-from lqgap.linalg.riccati import CIRCLE, solve_riccati, unseen_modes
+from lqgap.linalg.riccati import CIRCLE, RiccatiSolution, solve_each_riccati, solve_riccati, unseen_modes
 from lqgap.systems.lqg import LQG, require_single
 
 UNREACHABLE = (
@@ -61,6 +62,22 @@ def solve(plant: LQG) -> Optimum:
     if is_concrete(optimum):
         require_converged(optimum, plant)
     return optimum
+
+
+def solve_members(systems: LQG) -> Optimum:
+    """The optimum of every plant of a batch; failures are marked, not raised."""
+    if not is_concrete(systems):
+        return jax.vmap(solve)(systems)
+    A, C, W, V = (np.asarray(X) for X in (systems.A, systems.C, systems.W, systems.V))
+    estimate = solve_each_riccati(A.mT, C.mT, Q=W, R=V)
+    return map_in_chunks(_optima, (systems, solve_control(systems), estimate))
+
+
+def solve_control(systems: LQG) -> RiccatiSolution:
+    """P, K and M of every plant of a batch whose values are known."""
+    A, B, C, Q, R = (np.asarray(X) for X in (systems.A, systems.B, systems.C, systems.Q, systems.R))
+    output_cost = C.mT @ Q @ C
+    return solve_each_riccati(A, B, Q=0.5 * (output_cost + output_cost.mT), R=R)
 
 
 def require_converged(optimum: Optimum, plant: LQG) -> None:
@@ -127,6 +144,17 @@ def _solve(plant: LQG) -> Optimum:
     # One after the other: XLA's thread pool deadlocks on two concurrent loops with LAPACK calls inside.
     dual, control = jax.lax.optimization_barrier(((A.T, C.T, plant.W, plant.V), control))
     estimate = solve_riccati(dual[0], dual[1], Q=dual[2], R=dual[3])
+    return _optimum(plant, control, estimate)
+
+
+@jax.jit
+def _optima(given: tuple[LQG, RiccatiSolution, RiccatiSolution]) -> Optimum:
+    return jax.vmap(_optimum)(*given)
+
+
+def _optimum(plant: LQG, control: RiccatiSolution, estimate: RiccatiSolution) -> Optimum:
+    """From the solutions of both equations."""
+    A, C = plant.A, plant.C
     Sigma, S = estimate.P, estimate.M
     L = solve_psd(S, C @ Sigma).T
     correction = jnp.eye(len(A)) - L @ C

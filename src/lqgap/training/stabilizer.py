@@ -30,8 +30,9 @@ from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.policies import LinearDynamic, StationaryLQG
 from lqgap.simulators import Finite
 from lqgap.simulators.finite import Members
-from lqgap.systems import LQG
+from lqgap.systems import LQG, Optimum
 from lqgap.systems.natural import naturalize
+from lqgap.systems.optimum import solve_members
 
 MAX_ROUNDS = 20
 MAX_ITERATIONS = 100  # of each round
@@ -80,19 +81,19 @@ def _in_units(plant: LQG, inputs: Array, outputs: Array) -> LQG:
 
 
 def _best_candidate(systems: LQG) -> tuple[LinearDynamic, float]:
-    candidates = _candidates(systems)
+    candidates = _candidates(systems, solve_members(systems))
     radii = np.asarray(_radii(candidates, systems)).max(axis=1)
     best = int(np.argmin(radii))
     return take(candidates, best), float(radii[best])
 
 
 @jax.jit
-def _candidates(systems: LQG) -> LinearDynamic:
-    def of_member(plant: LQG) -> LinearDynamic:
-        step = StationaryLQG(plant, filters="steady").at(0)
+def _candidates(systems: LQG, optima: Optimum) -> LinearDynamic:
+    def of_member(plant: LQG, optimum: Optimum) -> LinearDynamic:
+        step = StationaryLQG(plant, filters="steady", optimum=optimum).at(0)
         return LinearDynamic(step.Ac, step.Bc, step.Cc, step.Dc)
 
-    return jax.vmap(of_member)(systems)
+    return jax.vmap(of_member)(systems, optima)
 
 
 @jax.jit

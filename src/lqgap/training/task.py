@@ -3,7 +3,7 @@
 import pathlib
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -15,7 +15,8 @@ from lqgap.arguments import read_key
 from lqgap.errors import LqgapWarning
 from lqgap.evaluation import GapEstimate, gap
 from lqgap.evaluation.arguments import cast, read_horizon, read_precision
-from lqgap.evaluation.worst import WorstFound, find_worst
+from lqgap.evaluation.estimate import have_light_tails
+from lqgap.evaluation.worst import BATCH, WorstFound, find_worst
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, read_limits
 from lqgap.progress import track
@@ -174,16 +175,19 @@ class TrainingTask:
         return find_worst(policy, family, key=key, horizon=self.horizon, limits=self._bounds, ends=self.ends)
 
     def judge(self, policy: AbstractPolicy, members: Finite) -> GapEstimate:
-        """Gaps on noise that training never saw."""
-        return gap(
+        """Gaps on noise that training never saw, by the program of a search, in batches of its size."""
+        count = len(members)
+        found = gap(
             policy,
-            members,
+            members.subset(np.minimum(np.arange(-(-count // BATCH) * BATCH), count - 1)),
             horizon=self.horizon,
             key=jax.random.fold_in(self.key, 2**31 - 1),
             num_rollouts=self.options.receipt_rollouts,
             limits=self._bounds,
             ends=self.ends,
         )
+        found = found.subset(np.arange(count))
+        return replace(found, has_light_tail=have_light_tails(found.totals))
 
     def result(self, outcome: Outcome, found: WorstFound | None = None) -> TrainingResult:
         """The policy, with gaps on noise that training never saw."""

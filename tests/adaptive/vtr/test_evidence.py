@@ -7,8 +7,8 @@ from random_systems import random_plant, random_record
 
 import lqgap as lg
 from lqgap.adaptive.vtr.evidence import SCALES, Evidence, ExactFilters
-from lqgap.simulators.finite import solve_members
 from lqgap.systems.kalman import filter_record
+from lqgap.systems.optimum import solve_members
 
 COUNT = 3
 PLANTS = [random_plant(seed) for seed in range(COUNT)]

@@ -19,8 +19,9 @@ from jaxtyping import Array, Bool, Float
 
 from lqgap.linalg import StrongStability, certify_by_lyapunov, certify_by_weight
 from lqgap.linalg.lyapunov import lyapunov_sum
-from lqgap.simulators.finite import Finite, solve_members
+from lqgap.simulators.finite import Finite
 from lqgap.systems import closed_loop_matrix, filter_matrix, predictor_matrix
+from lqgap.systems.optimum import solve_members
 
 NUM_POWERS, NUM_DOUBLINGS = 60, 24  # over which Phi(A) = sup ||A^k|| / rho(A)^k is taken
 TINY = np.finfo(float).tiny  # a pair of zeros has margin zero, not an undefined one
