@@ -96,12 +96,12 @@ def fill_lost(innovation: Float[Array, " output"], S: Float[Array, "output outpu
     seen = ~jnp.isnan(innovation)
     known = jnp.where(seen, innovation, 0)
     if len(S) == 1:  # where S is that of many observations, its logarithm is too
-        precision_times = known / S[0]
-        log_density = -0.5 * (known @ precision_times + jnp.where(seen[0], jnp.log(S[0, 0]), 0))
-    else:
-        masked = jnp.where(seen[:, None] & seen[None, :], S, jnp.eye(len(S), dtype=S.dtype))
-        solve = solve_unrolled if len(S) <= MAX_UNROLLED else _solve
-        precision_times, log_density = solve(masked, known)
+        distance = known @ (known / S[0])
+        peak = -0.5 * jnp.where(seen[0], jnp.log(2 * math.pi * S[0, 0]), 0)
+        return Filled(known, peak - 0.5 * distance, distance)
+    masked = jnp.where(seen[:, None] & seen[None, :], S, jnp.eye(len(S), dtype=S.dtype))
+    solve = solve_unrolled if len(S) <= MAX_UNROLLED else _solve
+    precision_times, log_density = solve(masked, known)
     log_density = log_density - 0.5 * jnp.sum(seen).astype(S.dtype) * math.log(2 * math.pi)
     return Filled(
         jnp.where(seen, innovation, S @ precision_times), log_density, distance=known @ precision_times
