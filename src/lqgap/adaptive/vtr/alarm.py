@@ -1,0 +1,66 @@
+"""What happens when the observations fit no member: another controller takes over until one fits again.
+
+The test against the class (`evidence`) rings with probability delta at most while the truth is a member, over
+all time. At its k-th ring the other controller is in charge for FIRST_WAIT 2^(k-1) steps, the test and the
+likelihoods begin anew, and the learner takes over again at the end of a wait in which nothing rang. With the
+truth in the class the steps so lost are at most
+
+    sum_k delta^k FIRST_WAIT 2^(k-1) = FIRST_WAIT delta / (1 - 2 delta)
+
+in expectation, whatever the horizon (three, at delta = 0.05): a false alarm does not make regret linear. With
+a plant outside of the class the learner's share of the time falls to zero.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+FIRST_WAIT = 64
+MAX_DOUBLINGS = 40
+RUNNING, LEFT_BALL, MISFIT, CAPPED = 0, 1, 2, 3
+REASONS = (
+    (
+        "halt",
+        "the belief of the model acted on left the ball of radius state_bound: the model is wrong by much, or "
+        "the bound too small; the fallback is in control from here on",
+    ),
+    (
+        "misfit",
+        "the observations fit no member of the class: the plant lies outside of it, or has changed; widen the "
+        "family or check the units; the fallback is in control until a member fits again",
+    ),
+    (
+        "cap",
+        "max_switches is reached: the model acted on stays as it is; give VTRConstants with a larger one",
+    ),
+)
+
+
+class Alarm(eqx.Module):
+    """Who is in control, and until when."""
+
+    status: Int[Array, ""]
+    num_rings: Int[Array, ""]
+    until: Int[Array, ""]
+
+    @staticmethod
+    def quiet() -> "Alarm":
+        """Before anything is observed."""
+        return Alarm(jnp.asarray(RUNNING), jnp.asarray(0), jnp.asarray(0))
+
+    @property
+    def is_on(self) -> Bool[Array, ""]:
+        """Whether the learner is not in control."""
+        return (self.status == LEFT_BALL) | (self.status == MISFIT)
+
+    def hear(
+        self, misfit: Float[Array, ""], time: Int[Array, ""], *, delta: Float[Array, ""]
+    ) -> tuple["Alarm", Bool[Array, ""]]:
+        """The alarm after another observation, and whether it rang at this one."""
+        rings = misfit >= -jnp.log(delta)
+        wait = FIRST_WAIT * 2 ** jnp.minimum(self.num_rings, MAX_DOUBLINGS)
+        until = jnp.where(rings, time + wait, self.until)
+        status = jnp.where(
+            rings, MISFIT, jnp.where((self.status == MISFIT) & (time >= until), RUNNING, self.status)
+        )
+        return Alarm(status, self.num_rings + rings, until), rings
