@@ -40,7 +40,7 @@ class AbstractLearner(AbstractPolicy):
     """A policy that learns on the plant, and says what."""
 
     reasons: ClassVar[tuple[tuple[str, str], ...]] = ()  # name and advice of each status
-    members: eqx.AbstractVar[Finite | None]  # what `plausible` counts, if it does
+    members: eqx.AbstractVar[Any]  # the `Finite` class that `plausible` counts, if it does
 
     @abc.abstractmethod
     def snapshot(self, memory: Memory) -> Snapshot:

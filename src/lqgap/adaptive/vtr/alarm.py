@@ -1,20 +1,23 @@
 """What happens when the observations fit no member: another controller takes over until one fits again.
 
-The test against the class (`evidence`) rings with probability delta at most while the truth is a member, over
-all time. At its k-th ring the other controller is in charge for FIRST_WAIT 2^(k-1) steps, the test and the
+The test against the class (`evidence`) rings with probability delta = 1e-3 at most while the truth is a member,
+over all time. At its k-th ring the other controller is in charge for FIRST_WAIT 2^(k-1) steps, the test and the
 likelihoods begin anew, and the learner takes over again at the end of a wait in which nothing rang. With the
 truth in the class the steps so lost are at most
 
     sum_k delta^k FIRST_WAIT 2^(k-1) = FIRST_WAIT delta / (1 - 2 delta)
 
-in expectation, whatever the horizon (three, at delta = 0.05): a false alarm does not make regret linear. With
-a plant outside of the class the learner's share of the time falls to zero.
+in expectation, less than one whatever the horizon: a false alarm does not make regret linear. With a plant
+outside of the class the learner's share of the time falls to zero.
 """
+
+import math
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+FALSE_ALARM = 1e-3  # the probability of a false one, at most
 FIRST_WAIT = 64
 MAX_DOUBLINGS = 40
 RUNNING, LEFT_BALL, MISFIT, CAPPED = 0, 1, 2, 3
@@ -54,10 +57,10 @@ class Alarm(eqx.Module):
         return (self.status == LEFT_BALL) | (self.status == MISFIT)
 
     def hear(
-        self, misfit: Float[Array, ""], time: Int[Array, ""], *, delta: Float[Array, ""]
+        self, misfit: Float[Array, ""], time: Int[Array, ""]
     ) -> tuple["Alarm", Bool[Array, ""]]:
         """The alarm after another observation, and whether it rang at this one."""
-        rings = misfit >= -jnp.log(delta)
+        rings = misfit >= -math.log(FALSE_ALARM)
         wait = FIRST_WAIT * 2 ** jnp.minimum(self.num_rings, MAX_DOUBLINGS)
         until = jnp.where(rings, time + wait, self.until)
         status = jnp.where(

@@ -236,7 +236,7 @@ class LQGVTR(AbstractLearner):
         """Sound the alarm where the observations fit no member, and begin anew with all of them."""
         if self.options.alarm != "misfit":
             return memory
-        alarm, rings = memory.alarm.hear(memory.evidence.misfit(), memory.time, delta=self.constants.delta)
+        alarm, rings = memory.alarm.hear(memory.evidence.misfit(), memory.time)
         return replace(
             memory,
             alarm=alarm,
@@ -257,7 +257,7 @@ class LQGVTR(AbstractLearner):
         status = jnp.where(is_due & is_capped & ~memory.alarm.is_on, CAPPED, memory.alarm.status)
         memory = replace(memory, alarm=replace(memory.alarm, status=status))
         is_switch = is_due & ~is_capped & ~memory.alarm.is_on
-        return jax.lax.cond(is_switch, self._switch, lambda memory: memory, memory)
+        return jax.lax.cond(is_switch, lambda m: self._switch(m), lambda m: m, memory)  # noqa: PLW0108
 
     def _select(self, memory: VTRMemory) -> VTRMemory:
         """At the end of the warm-up: U_1 is what the likelihood leaves."""

@@ -61,8 +61,7 @@ class VTRConstants(eqx.Module):
         num_warmup: steps of random inputs at the start.
         sigma_u: their standard deviation.
         max_switches: Kbar.
-        delta: the probability with which the truth may leave a likelihood set, and with which an alarm may
-            be false.
+        delta: the probability with which the truth may ever leave a likelihood set.
         resolution: how differently, in the root mean square, the member nearest to the truth predicts
             targets; 0 if the truth is a member.
         slack: how much larger its innovations are than it expects; 0 if the truth is a member.
