@@ -18,7 +18,6 @@ from jaxtyping import Array, Bool, Float, Int
 
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.policy import Memory
-from lqgap.simulators import Finite
 
 
 class Snapshot(eqx.Module):

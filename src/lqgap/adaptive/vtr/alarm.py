@@ -1,11 +1,12 @@
 """What happens when the observations fit no member: another controller takes over until one fits again.
 
-The test against the class (`evidence`) rings with probability delta = 1e-3 at most while the truth is a member,
-over all time. At its k-th ring the other controller is in charge for FIRST_WAIT 2^(k-1) steps, the test and the
-likelihoods begin anew, and the learner takes over again at the end of a wait in which nothing rang. With the
-truth in the class the steps so lost are at most
+The test against the class (`evidence`) rings with probability delta = 1e-3 at most while the truth is a
+member, over all time. The k-th time that it takes the learner out of control, the other controller is in
+charge for FIRST_WAIT 2^(k-1) steps, the test and the likelihoods begin anew, a ring during the wait begins
+the wait anew, and the learner takes over again at the end of it. With the truth in the class the steps so
+lost are at most
 
-    sum_k delta^k FIRST_WAIT 2^(k-1) = FIRST_WAIT delta / (1 - 2 delta)
+    sum_k delta^k FIRST_WAIT 2^(k-1) / (1 - delta) = FIRST_WAIT delta / ((1 - 2 delta)(1 - delta))
 
 in expectation, less than one whatever the horizon: a false alarm does not make regret linear. With a plant
 outside of the class the learner's share of the time falls to zero.
@@ -24,13 +25,13 @@ RUNNING, LEFT_BALL, MISFIT, CAPPED = 0, 1, 2, 3
 REASONS = (
     (
         "halt",
-        "the belief of the model acted on left the ball of radius state_bound: the model is wrong by much, or "
-        "the bound too small; the fallback is in control from here on",
+        "the belief of the model acted on left the ball of radius state_bound: the model is wrong by much, "
+        "or the bound too small; the fallback is in control from here on",
     ),
     (
         "misfit",
-        "the observations fit no member of the class: the plant lies outside of it, or has changed; widen the "
-        "family or check the units; the fallback is in control until a member fits again",
+        "the observations fit no member of the class: the plant lies outside of it, or has changed; widen "
+        "the family or check the units; the fallback is in control until a member fits again",
     ),
     (
         "cap",
@@ -43,7 +44,7 @@ class Alarm(eqx.Module):
     """Who is in control, and until when."""
 
     status: Int[Array, ""]
-    num_rings: Int[Array, ""]
+    num_alarms: Int[Array, ""]
     until: Int[Array, ""]
 
     @staticmethod
@@ -56,14 +57,13 @@ class Alarm(eqx.Module):
         """Whether the learner is not in control."""
         return (self.status == LEFT_BALL) | (self.status == MISFIT)
 
-    def hear(
-        self, misfit: Float[Array, ""], time: Int[Array, ""]
-    ) -> tuple["Alarm", Bool[Array, ""]]:
+    def hear(self, misfit: Float[Array, ""], time: Int[Array, ""]) -> tuple["Alarm", Bool[Array, ""]]:
         """The alarm after another observation, and whether it rang at this one."""
         rings = misfit >= -math.log(FALSE_ALARM)
-        wait = FIRST_WAIT * 2 ** jnp.minimum(self.num_rings, MAX_DOUBLINGS)
+        was_on = self.status == MISFIT
+        num_alarms = self.num_alarms + (rings & ~was_on)
+        wait = FIRST_WAIT * 2 ** jnp.clip(num_alarms - 1, 0, MAX_DOUBLINGS)
         until = jnp.where(rings, time + wait, self.until)
-        status = jnp.where(
-            rings, MISFIT, jnp.where((self.status == MISFIT) & (time >= until), RUNNING, self.status)
-        )
-        return Alarm(status, self.num_rings + rings, until), rings
+        ends = was_on & ~rings & (time >= until)
+        status = jnp.where(rings, MISFIT, jnp.where(ends, RUNNING, self.status))
+        return Alarm(status, num_alarms, until), rings

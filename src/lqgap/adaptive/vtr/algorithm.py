@@ -28,7 +28,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from lqgap.adaptive.learner import AbstractLearner, Snapshot
-from lqgap.adaptive.vtr.alarm import CAPPED, LEFT_BALL, REASONS, RUNNING, Alarm
+from lqgap.adaptive.vtr.alarm import CAPPED, LEFT_BALL, REASONS, Alarm
 from lqgap.adaptive.vtr.calibration import VTRConstants, foreseeable_warnings, read_constants
 from lqgap.adaptive.vtr.evidence import Evidence, MemberFilters
 from lqgap.adaptive.vtr.fallback import require_fallback, stabilizer_or_none, zero_or_stabilizer
@@ -95,7 +95,7 @@ class LQGVTR(AbstractLearner):
         horizon: IntLike | None = None,
         constants: Any = "calibrated",
         options: VTROptions | None = None,
-        family: AbstractFamily | None = None,
+        family: AbstractFamily | Finite | None = None,
         fallback: AbstractPolicy | None = None,
     ):
         self.members = Finite.of(members) if family is None else refine(family, Finite.of(members))

@@ -96,7 +96,7 @@ def read_constants(
     *,
     horizon: int | None,
     options: VTROptions,
-    family: AbstractFamily | None,
+    family: AbstractFamily | Finite | None,
 ) -> VTRConstants:
     """The constants that are meant."""
     if isinstance(constants, VTRConstants):
@@ -115,7 +115,7 @@ def calibrate(
     *,
     delta: FloatLike = 0.05,
     options: VTROptions | None = None,
-    family: AbstractFamily | None = None,
+    family: AbstractFamily | Finite | None = None,
 ) -> VTRConstants:
     """Constants of the size of what the members' own controllers meet, without knowledge of the truth.
 
@@ -125,9 +125,9 @@ def calibrate(
     members, options = Finite.of(members), VTROptions() if options is None else options
     delta, weighting = read_probability("delta", delta), options.weighting
     members = members.in_coordinates(common_coordinates(members.systems))
-    resolution, slack = (0.0, 0.0) if family is None else mismatch(family, members, weighting=weighting)
     if options.confidence == "likelihood" and options.alarm != "ball":
-        return VTRConstants(delta=delta, slack=slack)
+        return VTRConstants(delta=delta)
+    resolution, slack = (0.0, 0.0) if family is None else mismatch(family, members, weighting=weighting)
     variance, size, decay = (np.asarray(part) for part in _scales(members.systems, members.optima()))
     too_long = np.any(decay > CLIPPED, axis=0)
     if too_long[-1]:

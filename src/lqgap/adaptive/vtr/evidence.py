@@ -4,9 +4,9 @@ All members' filters run side by side, e_i ~ N(0, S_i) the innovation of member 
 
     likelihood   l_i = sum_t log N(e_i; 0, S_i) ;   set = { i : l_i >= log mean_j exp l_j - log 1/delta }
     misfit       by alternatives to N(0, S_i) whose densities, over that of member i, have mean one:
-                 innovations c times as large,      g(t) = c^{-p/2} exp(q_t (1 - 1/c) / 2) ,  q = e' S_i^-1 e ,
+                 innovations c times as large,      g(t) = c^{-p/2} exp(q_t (1 - 1/c) / 2) ,
                  or correlated with the one before, g(t) = exp(r e_{t-1}' S_i^-1 e_t - r^2 q'_t / 2) ,
-                 with q' = e_{t-1}' S_i^-1 e_{t-1} ; nothing where a part of either is lost.
+                 with q = e_t' S_i^-1 e_t , q' = e_{t-1}' S_i^-1 e_{t-1} ; one where a part is lost.
 
 Each alternative may begin to hold at any step s, with the prior 1 / ((s+1)(s+2)); all have equal weights.
 The mixture of their likelihood ratios,

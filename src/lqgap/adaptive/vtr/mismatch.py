@@ -26,7 +26,7 @@ NUM_STEPS = 1_000
 MARGIN = 1.5
 
 
-def mismatch(family: AbstractFamily, members: Finite, *, weighting: str) -> tuple[float, float]:
+def mismatch(family: AbstractFamily | Finite, members: Finite, *, weighting: str) -> tuple[float, float]:
     """`resolution` and `slack` of a class whose truth may lie between its members."""
     drawn = family.sample(NUM_PLANTS, key=jax.random.key(0), replace=True)
     optima = solve_members(members.systems)

@@ -11,11 +11,11 @@ import numpy as np
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.simulators.finite import solve_members
 
-MAX_REFINED = 400  # members: their N^2 excesses are found in about a second
+MAX_REFINED = 128  # members, whose N^2 excesses are found once
 
 
-def refine(family: AbstractFamily, members: Finite) -> Finite:
-    """A grid of the family of up to 400 members that have an optimum, if it is finer than the members."""
+def refine(family: AbstractFamily | Finite, members: Finite) -> Finite:
+    """A grid of the family of up to 128 members that have an optimum, if it is finer than the members."""
     if isinstance(family, Finite):
         return members
     choices = math.prod(len(parameter.choices) for parameter in family.parameters if parameter.choices)

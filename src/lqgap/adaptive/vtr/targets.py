@@ -1,9 +1,9 @@
 """Value-target regression: the samples of each step, and the sets that they leave.
 
-A sample E_t is what was observed and applied up to step t. Its target Y is the bias, by the model acted on, of
-what comes true at t + 1; all members predict it from the last `length` observations and inputs: f_i(E_t). A
-sample is formed with the input that was asked for, and again if another one was applied. One whose window has
-a lost observation is left out. All predictions are one batched product.
+A sample E_t is what was observed and applied up to step t. Its target Y is the bias, by the model acted on,
+of what comes true at t + 1; all members predict it from the last `length` observations and inputs: f_i(E_t).
+A sample is formed with the input that was asked for, and again if another one was applied. One whose window
+has a lost observation is left out. All predictions are one batched product.
 """
 
 from dataclasses import replace
