@@ -6,9 +6,10 @@ weighted by one over their variance have variance one in every loop:
 
     psi = 1 ,     beta = 8 log(N / delta) ;
 
-of equal weight, they have that of the members' own loops, where the belief has covariance X = Acl X Acl' +
-L S L', Acl = A - BK, and the sets hold the truth less often in a loop with the controller of another member:
+of equal weight, they have that of the members' own loops, where the belief has covariance X, and the sets
+hold the truth less often in a loop with the controller of another member:
 
+    X = Acl X Acl' + L S L' ,     Acl = A - BK ,
     var_i = E Var(Y) = 4 tr(S G X G') + 2 tr((Phi S)^2) ,    G = (L' zeta + QC) Acl ,   Phi = L' zeta L + Q .
     psi = mean_i var_i ,        beta = 8 max_i var_i log(N / delta) .
 
