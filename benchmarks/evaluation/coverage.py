@@ -9,7 +9,7 @@ import numpy as np
 
 import lqgap as lg
 from benchmarks.timing import table
-from lqgap.adaptive import LQGVTR, VTROptions
+from lqgap.adaptive import LQGVTR
 from lqgap.evaluation import GapEstimate
 from lqgap.evaluation.estimate import DELTA, confidence_limits, have_light_tails, skewness
 from lqgap.evaluation.monte_carlo import MOST_KEPT
@@ -88,7 +88,7 @@ def cases() -> Iterator[tuple[str, AbstractPolicy, Finite]]:
     yield "demo, identify", explore_then_commit(bank, 50, scale=2.0), members
     yield (
         "demo, LQG-VTR",
-        LQGVTR(members, horizon=HORIZON, options=VTROptions(buffer_size=0)).policy(),
+        LQGVTR(members),
         members,
     )
     for name in FAMILIES:

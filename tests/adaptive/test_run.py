@@ -1,11 +1,13 @@
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.adaptive import LQGVTR, VTRConstants, run, run_many
+from lqgap.adaptive import LQGVTR, VTRConstants, VTROptions, run, run_many
 from lqgap.adaptive.run import BLOCK
 from lqgap.evaluation.regret import regret
+from lqgap.policies import StationaryLQG
 
 HORIZON = 1_500
 
@@ -17,7 +19,7 @@ def springs():
 
 @pytest.fixture(scope="module")
 def algorithm(springs):
-    return LQGVTR(springs, horizon=HORIZON, constants=CONSTANTS)
+    return LQGVTR(springs, horizon=HORIZON, constants=CONSTANTS, options=VTROptions.as_in_the_paper())
 
 
 CONSTANTS = VTRConstants(psi=60.0, beta=3000.0, length=20, state_bound=50.0)
@@ -31,7 +33,7 @@ def test_a_trace_tells_the_switches_and_what_is_left(algorithm, springs):
     assert len(trace.switches) > 3
     assert [s.step for s in trace.switches] == sorted(s.step for s in trace.switches)
     for switch in trace.switches:
-        assert switch.score >= 1
+        assert switch.figures["score"] >= 1
         assert switch.theta in [tuple(map(float, row)) for row in springs.parameters]
         assert switch.is_truth_inside is not None
     later = trace.steps >= trace.switches[-1].step
@@ -40,7 +42,8 @@ def test_a_trace_tells_the_switches_and_what_is_left(algorithm, springs):
     assert np.all(np.diff(trace.excess) >= 0)
     assert not trace.is_stopped
     assert trace.events == ()
-    assert np.max(trace.clip_error) <= np.max(trace.clip_bound)
+    bound = np.max(algorithm.targets.clip_norms) * CONSTANTS.state_bound
+    assert 0 < np.max(trace.figures["clip error"]) <= bound
 
 
 def test_runs_side_by_side_are_the_runs_one_by_one(algorithm, springs):
@@ -60,33 +63,69 @@ def test_both_regrets_are_in_the_mean_that_of_the_evaluation(algorithm, springs)
     traces = run_many(algorithm, springs[4], keys=jax.random.split(jax.random.key(2), count), horizon=horizon)
     by_identity = np.asarray([trace.regret[-1] for trace in traces])
     by_cost = np.asarray([trace.regret_by_cost[-1] for trace in traces])
-    expected = regret(
-        algorithm.policy(), springs[4], horizon=horizon, key=jax.random.key(3), num_rollouts=count
-    )
+    expected = regret(algorithm, springs[4], horizon=horizon, key=jax.random.key(3), num_rollouts=count)
     for values in (by_identity, by_cost):
         stderr = np.hypot(values.std(ddof=1) / np.sqrt(count), expected.stderr[0])
         assert abs(values.mean() - expected.mean[0]) < 4 * stderr
     assert by_identity.std() < by_cost.std()
 
 
-def test_a_plant_outside_of_the_class_is_named_and_given_up(algorithm, springs):
+def test_a_plant_outside_of_the_class_is_named_and_given_to_another_controller(springs):
     noisy = lg.LQG(
         *(np.asarray(getattr(springs[4], name)) for name in ("A", "B", "C")),
         R=springs[4].R,
         W=4 * np.eye(2),
         V=4 * np.eye(1),
     )
-    trace = run(algorithm, noisy, key=jax.random.key(0), horizon=600)
-    assert trace.is_stopped
-    assert [event.name for event in trace.events] == ["misfit"]
+    trace = run(LQGVTR(springs), noisy, key=jax.random.key(0), horizon=600)
+    assert trace.num_stopped > 400
+    assert trace.events[0].name == "misfit"
     assert "fallback" in trace.events[0].message
     assert trace.is_truth_inside is None
+
+
+def test_a_plant_whose_innovations_have_the_right_size_but_are_correlated_is_noticed():
+    members = lg.stack([lg.LQG([[pole]], [[1.0]], [[1.0]], R=[[0.1]]) for pole in (0.3, 0.5)])
+    outside = lg.LQG([[0.9]], [[0.5]], [[1.0]], R=[[0.1]], W=[[0.35]])
+    traces = run_many(LQGVTR(members), outside, keys=jax.random.split(jax.random.key(0), 8), horizon=1000)
+    assert all(trace.is_stopped for trace in traces)
+
+
+def test_a_false_alarm_ends_and_the_plant_is_learnt_again(springs):
+    """A burst of noise rings; after it the members fit, and control returns."""
+    learner, truth = LQGVTR(springs), springs[4]
+    draws, x, u_last = np.random.default_rng(0), np.zeros(2), np.zeros(1)
+    memory, step, status = learner.init(jax.random.key(0)), eqx.filter_jit(learner.step), []
+    for t in range(400):
+        scale = 8.0 if 100 <= t < 110 else 1.0
+        y = np.asarray(truth.C) @ x + scale * draws.normal(size=1)
+        memory, u = step(memory, y, u_last)
+        status.append(int(learner.snapshot(memory).status))
+        u_last = np.asarray(u)
+        x = np.asarray(truth.A) @ x + np.asarray(truth.B) @ u_last + draws.normal(size=2)
+    assert not any(status[:100])
+    assert any(status[100:120])
+    assert not any(status[-50:])
+    assert learner.snapshot(memory).plausible[4]
+
+
+def test_any_policy_runs_and_limits_bind(springs):
+    policy = StationaryLQG(springs[4])
+    free, bound = (
+        run(policy, springs[4], key=jax.random.key(0), horizon=300, limits=limits)
+        for limits in (None, (-0.1, 0.1))
+    )
+    assert free.num_members is None
+    assert free.switches == ()
+    assert free.excess[-1] < 1e-12
+    assert bound.excess[-1] > 1.0
 
 
 @pytest.mark.slow
 def test_the_constants_of_the_theory_say_that_they_are_vacuous(springs):
     nearly = springs.subset([0, 1])
-    theory = LQGVTR(nearly, horizon=500, constants="theory")
+    paper = VTROptions.as_in_the_paper()
+    theory = LQGVTR(nearly, horizon=500, constants="theory", options=paper)
     trace = run(theory, springs[0], key=jax.random.key(0), horizon=50)
     assert [event.name for event in trace.events] == ["constants"]
     assert "warm-up" in trace.events[0].message
@@ -96,10 +135,12 @@ def test_the_constants_of_the_theory_say_that_they_are_vacuous(springs):
 
 @pytest.mark.usefixtures("as_users_run_it")
 def test_bad_arguments_are_named(springs):
-    with pytest.raises(lg.InvalidArgumentError, match="algorithm is a str"):
+    with pytest.raises(lg.InvalidArgumentError, match="policy is a str"):
         run("vtr", springs[0], key=jax.random.key(0))
     algorithm = LQGVTR(springs, horizon=50, constants=CONSTANTS)
     with pytest.raises(lg.InvalidArgumentError, match="horizon"):
         run(algorithm, springs[0], horizon=51, key=jax.random.key(0))
+    with pytest.raises(lg.InvalidArgumentError, match="horizon is missing"):
+        run(StationaryLQG(springs[0]), springs[0], key=jax.random.key(0))
     with pytest.raises(lg.InvalidArgumentError, match="plants has 9"):
         run_many(algorithm, springs.systems, keys=jax.random.split(jax.random.key(0), 2))

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
-from naive_vtr import CONSTANTS, random_class
+from naive_vtr import random_class
 from random_systems import random_plant
 
 import lqgap as lg
-from lqgap.adaptive import LQGVTR, VTRConstants
 from lqgap.adaptive.truth import read_plants, read_truth
+from lqgap.simulators import Finite
 
 
 def test_biases_tend_to_the_average_cost_and_begin_with_that_of_the_prior():
@@ -23,13 +23,12 @@ def test_biases_tend_to_the_average_cost_and_begin_with_that_of_the_prior():
 
 def test_the_truth_is_looked_for_among_the_members():
     plants = random_class(0)
-    algorithm = LQGVTR(lg.stack(plants), horizon=10, constants=VTRConstants(**CONSTANTS))
-    found = read_truth(algorithm, read_plants(plants[2], count=2), None, count=2)
-    np.testing.assert_array_equal(np.argmax(found, axis=1), [2, 2])
+    members = Finite(plants)
+    np.testing.assert_array_equal(read_truth(members, read_plants(plants[2], count=2), None, count=2), [2, 2])
     stranger = read_plants(random_class(1)[0], count=1)
-    assert read_truth(algorithm, stranger, None, count=1) is None
-    np.testing.assert_array_equal(read_truth(algorithm, stranger, 3, count=1)[0], np.eye(4)[3])
-    np.testing.assert_array_equal(read_truth(algorithm, stranger, [1.2], count=1)[0], np.eye(4)[1])
+    assert read_truth(members, stranger, None, count=1) is None
+    np.testing.assert_array_equal(read_truth(members, stranger, 3, count=1), [3])
+    np.testing.assert_array_equal(read_truth(members, stranger, [1.2], count=1), [1])
 
 
 @pytest.mark.usefixtures("as_users_run_it")

@@ -94,7 +94,7 @@ def test_a_policy_that_will_stop_is_warned_of_at_once():
 @pytest.mark.parametrize("name", [*every_policy.NAMES, pytest.param("LQG-VTR", marks=pytest.mark.slow)])
 def test_a_run_that_was_interrupted_goes_on_to_the_bit(tmp_path, name):
     if name == "LQG-VTR":
-        policy = lg.adaptive.LQGVTR(lg.simulators.Finite(every_policy.PLANTS), horizon=12).policy()
+        policy = lg.adaptive.LQGVTR(lg.simulators.Finite(every_policy.PLANTS), horizon=12)
     else:
         policy = every_policy.make_policies()[name]
     y = np.random.default_rng(0).normal(size=(12, 2))

@@ -13,15 +13,16 @@ CONSTANTS = {"psi": 30.0, "beta": 300.0, "length": 6, "state_bound": 1e9}
 
 
 @eqx.filter_jit
-def stream(algorithm, truth, noise, key):
-    """Inputs, observations, and all that the algorithm tells of each step."""
+def stream(algorithm, truth, noise, key, limit=jnp.inf):
+    """Inputs, observations, and what the algorithm tells of each step."""
     w, v = noise
 
     def step(carry, now):
         memory, x, u_last = carry
         y = truth.C @ x + now[1]
-        memory, u, info = algorithm.step(memory, y, u_last)
-        return (memory, truth.A @ x + truth.B @ u + now[0], u), (u, y, info)
+        memory, u = algorithm.step(memory, y, u_last)
+        u = jnp.clip(u, -limit, limit)
+        return (memory, truth.A @ x + truth.B @ u + now[0], u), (u, y, algorithm.snapshot(memory))
 
     start = (algorithm.init(key), w[0], jnp.zeros(truth.num_inputs))
     return jax.lax.scan(step, start, (w[1:], v))[1]
@@ -73,7 +74,7 @@ class Naive:
         return target(m) + np.trace(Phi @ self.S)
 
 
-def naive_run(plants, truth, constants, noise, *, probes, steps, length):
+def naive_run(plants, truth, constants, noise, *, probes, steps, length, limit=np.inf):
     """Inputs, and switches as (step, model, set); `length` None is the whole history."""
     J = np.asarray([plant.J for plant in plants])
     count, (w, v) = len(plants), noise
@@ -94,7 +95,7 @@ def naive_run(plants, truth, constants, noise, *, probes, steps, length):
         acting = plants[model]
         belief = acting.belief(ys, us)
         u = -acting.K @ belief if t >= constants.num_warmup else constants.sigma_u * probes[t]
-        u = np.zeros_like(u) if t == steps else u
+        u = np.zeros_like(u) if t == steps else np.clip(u, -limit, limit)
         if t >= constants.num_warmup:
             target = acting.target(belief, u)
             f = [member.mean_target(target, acting, ys, us, u, length=length) for member in plants]

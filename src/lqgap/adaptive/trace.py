@@ -1,9 +1,9 @@
-"""What a run of an adaptive algorithm leaves behind: regret, switches, sets, events.
+"""What a run of a policy leaves behind: regret, and of a learner its switches, sets, figures and events.
 
-Blocks of steps come in, are thinned by an `TraceBuilder`, and leave as a `Trace`.
+Blocks of steps come in, are thinned by a `TraceBuilder`, and leave as a `Trace`.
 """
 
-import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +12,10 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from lqgap.adaptive.vtr.state import LEFT_BALL, MISFIT, RUNNING, VTRInfo
-from lqgap.batches import take
+from lqgap.adaptive.learner import AbstractLearner, Snapshot
+from lqgap.policies import AbstractPolicy
 
-ADVICE = {
-    LEFT_BALL: "the belief of the model acted on left the ball of radius state_bound: the model is wrong by "
-    "much, or the bound too small; the fallback is in control from here on",
-    MISFIT: "the innovations fit no member of the class: the plant lies outside of it, or has changed; widen "
-    "the family or check the units; the fallback is in control from here on",
-}
-NAMES = {LEFT_BALL: "halt", MISFIT: "misfit"}
+RESUMED = "the observations fit a member again: the learner is in control"
 
 
 @dataclass(frozen=True)
@@ -30,13 +24,9 @@ class Switch:
 
     step: int
     theta: tuple[float, ...]  # of the model acted on from now on
-    J: float  # of that model: the optimistic promise
-    estimate: tuple[float, ...]
     num_members: int  # of the set
     is_truth_inside: bool | None  # None if the truth is not known
-    score: float
-    clip_error: float
-    clip_bound: float
+    figures: Mapping[str, float]
     seconds: float  # since the start
 
 
@@ -61,26 +51,25 @@ class Trace:
     regret: np.ndarray
     regret_by_cost: np.ndarray
     excess: np.ndarray  # sum ||u + K xhat||^2_M
-    num_members: np.ndarray
-    clip_error: np.ndarray  # the largest since the step before
-    clip_bound: np.ndarray
-    misfit: np.ndarray
+    num_members: np.ndarray | None  # None if there are no sets of members
+    theta: np.ndarray  # of the model acted on; no columns if there is none
+    figures: Mapping[str, np.ndarray]  # of the learner's own
     switches: tuple[Switch, ...]
     events: tuple[Event, ...]
-    is_truth_inside: bool | None  # of the sets of all switches
-    num_lost: int
+    is_truth_inside: bool | None  # of the sets of all steps
+    num_stopped: int  # steps at which another policy was in control
     seconds: np.ndarray  # since the start, after compilation, at the end of every block of steps
 
     @property
     def is_stopped(self) -> bool:
-        """Whether control has passed to the fallback."""
-        return any(event.name in NAMES.values() for event in self.events)
+        """Whether control has ever passed to another policy."""
+        return self.num_stopped > 0
 
 
 class StepRecord(eqx.Module):
     """The account of one step."""
 
-    info: VTRInfo
+    told: Snapshot
     regret: Float[Array, ""]
     regret_by_cost: Float[Array, ""]
     excess: Float[Array, ""]
@@ -90,87 +79,82 @@ class StepRecord(eqx.Module):
 class TraceBuilder:
     """Thins the blocks as they come, and makes traces of what is left."""
 
-    def __init__(self, remarks: tuple[str, ...], *, last: int, every: int, count: int, is_known: bool):
+    def __init__(self, policy: AbstractPolicy, *, last: int, every: int, count: int, is_known: bool):
         self.last, self.every, self.count, self.is_known = last, every, count, is_known
+        is_learner = isinstance(policy, AbstractLearner)
+        self.reasons = policy.reasons if is_learner else ()
+        self.has_sets = is_learner and policy.members is not None
+        remarks = policy.remarks if is_learner else ()
         self.rows: list[dict[str, Any]] = []
         self.switches: list[list[Switch]] = [[] for _ in range(count)]
         self.events = [[Event(0, "constants", text) for text in remarks] for _ in range(count)]
-        self.worst_clip = np.zeros(count)
-        self.status = np.full(count, RUNNING)
-        self.num_lost = np.zeros(count, dtype=int)
+        self.status = np.zeros(count, dtype=int)
+        self.num_changes = np.zeros(count, dtype=int)
+        self.num_stopped = np.zeros(count, dtype=int)
+        self.is_inside = np.ones(count, dtype=bool)
         self.seconds: list[float] = []
 
     def add(self, first: int, steps: StepRecord, seconds: float) -> None:
         """Take in a block that begins at step `first`, of which those after the last do not count."""
         count = min(steps.regret.shape[1], self.last + 1 - first)
         steps = jax.tree.map(lambda leaf: leaf[:, :count], steps)
-        info, at = steps.info, first + np.arange(count)
-        for number, index in zip(*np.nonzero(info.is_switch), strict=True):
-            self.switches[number].append(self._switch(steps, int(number), int(index), first, seconds))
-        self._note_events(info, first)
+        told, at = steps.told, first + np.arange(count)
         self.seconds.append(seconds)
-        self.num_lost += info.is_lost.sum(axis=1)
-        # The largest clip error between two points of the trace, whichever block it falls into.
-        errors = np.nan_to_num(info.clip_error)
+        self.num_stopped += np.sum(told.status != 0, axis=1)
+        self.is_inside &= np.all(steps.is_inside, axis=1)
+        self._note_switches(steps, first, seconds)
+        self._note_events(told, first)
         kept = np.flatnonzero((at % self.every == 0) | (at == self.last))
-        edges = np.concatenate([[0], kept + 1])
-        spans = [errors[:, a:b].max(axis=1) for a, b in itertools.pairwise(edges)]
-        if spans:
-            spans[0] = np.maximum(spans[0], self.worst_clip)
-            self.worst_clip = errors[:, edges[-1] :].max(axis=1, initial=0.0)
-        else:
-            self.worst_clip = np.maximum(self.worst_clip, errors.max(axis=1))
         self.rows.append(
             {
                 "steps": np.broadcast_to(at[kept], (self.count, len(kept))),
                 "regret": steps.regret[:, kept],
                 "regret_by_cost": steps.regret_by_cost[:, kept],
                 "excess": steps.excess[:, kept],
-                "num_members": info.choice.members[:, kept].sum(axis=2),
-                "clip_error": np.stack(spans, axis=1) if spans else np.zeros((self.count, 0)),
-                "clip_bound": info.clip_bound[:, kept],
-                "misfit": info.misfit[:, kept],
+                "num_members": told.plausible[:, kept].sum(axis=2),
+                "theta": told.acts_on[:, kept],
+                **{f"figure {name}": value[:, kept] for name, value in told.figures.items()},
             }
         )
 
     def traces(self) -> list[Trace]:
         """One for each run."""
         columns = {name: np.concatenate([row[name] for row in self.rows], axis=1) for name in self.rows[0]}
+        figures = [name for name in columns if name.startswith("figure ")]
+        sums = ("steps", "regret", "regret_by_cost", "excess", "theta")
         return [
             Trace(
-                **{name: column[number].copy() for name, column in columns.items()},
+                **{name: columns[name][number].copy() for name in sums},
+                num_members=columns["num_members"][number].copy() if self.has_sets else None,
+                figures={name.removeprefix("figure "): columns[name][number].copy() for name in figures},
                 switches=tuple(self.switches[number]),
                 events=tuple(sorted(self.events[number], key=lambda event: event.step)),
-                is_truth_inside=all(s.is_truth_inside for s in self.switches[number])
-                if self.is_known
-                else None,
-                num_lost=int(self.num_lost[number]),
+                is_truth_inside=bool(self.is_inside[number]) if self.is_known else None,
+                num_stopped=int(self.num_stopped[number]),
                 seconds=np.asarray(self.seconds),
             )
             for number in range(self.count)
         ]
 
-    def _switch(self, steps: StepRecord, number: int, index: int, first: int, seconds: float) -> Switch:
-        info = take(take(steps.info, number), index)
-        return Switch(
-            step=first + index,
-            theta=tuple(map(float, info.theta)),
-            J=float(info.J),
-            estimate=tuple(map(float, info.choice.theta_estimate)),
-            num_members=int(info.choice.members.sum()),
-            is_truth_inside=bool(steps.is_inside[number, index]) if self.is_known else None,
-            score=float(info.choice.score),
-            clip_error=float(info.clip_error),
-            clip_bound=float(info.clip_bound),
-            seconds=seconds,
-        )
+    def _note_switches(self, steps: StepRecord, first: int, seconds: float) -> None:
+        told = steps.told
+        is_switch = np.diff(told.num_changes, axis=1, prepend=self.num_changes[:, None]) > 0
+        self.num_changes = told.num_changes[:, -1]
+        for number, index in zip(*map(np.ndarray.tolist, np.nonzero(is_switch)), strict=True):
+            switch = Switch(
+                step=first + index,
+                theta=tuple(map(float, told.acts_on[number, index])),
+                num_members=int(told.plausible[number, index].sum()),
+                is_truth_inside=bool(steps.is_inside[number, index]) if self.is_known else None,
+                figures={name: float(value[number, index]) for name, value in told.figures.items()},
+                seconds=seconds,
+            )
+            self.switches[number].append(switch)
 
-    def _note_events(self, info: VTRInfo, first: int) -> None:
-        for number in range(self.count):
-            if self.status[number] != RUNNING:
-                continue
-            stopped = np.flatnonzero(info.status[number] != RUNNING)
-            if len(stopped):
-                self.status[number] = reason = int(info.status[number, stopped[0]])
-                event = Event(first + int(stopped[0]), NAMES[reason], ADVICE[reason])
-                self.events[number].append(event)
+    def _note_events(self, told: Snapshot, first: int) -> None:
+        is_new = np.diff(told.status, axis=1, prepend=self.status[:, None]) != 0
+        self.status = told.status[:, -1]
+        for number, index in zip(*map(np.ndarray.tolist, np.nonzero(is_new)), strict=True):
+            status = int(told.status[number, index])
+            name, advice = self.reasons[status - 1] if status else ("resumed", RESUMED)
+            self.events[number].append(Event(first + index, name, advice))

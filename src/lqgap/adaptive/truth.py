@@ -1,4 +1,4 @@
-"""The plants that an adaptive algorithm is run on, and where they lie among its members."""
+"""The plants that a policy is run on, and which member of its class each of them is."""
 
 from typing import Any
 
@@ -7,14 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from lqgap.adaptive.vtr.algorithm import LQGVTR
-from lqgap.adaptive.vtr.evidence import ExactFilters
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.regret import StationaryReference, stationary_reference
 from lqgap.simulators import Finite
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
+from lqgap.systems.settling import MOST, settle_filters
 
 
 def read_plants(plants: Members, *, count: int) -> StationaryReference:
@@ -25,15 +24,16 @@ def read_plants(plants: Members, *, count: int) -> StationaryReference:
             f"plants has {len(systems.A)} of them, expected one, or one for each of {count} runs"
         )
     optima = Finite(systems).optima()
-    filters = ExactFilters(systems, optima)
-    real = _real_plants(systems, optima, filters.L, filters.law.S)
+    gains = settle_filters(systems, optima)
+    if not gains.is_settled:
+        raise InvalidArgumentError(f"some plant's filter has not settled after {MOST} steps")
+    real = _real_plants(systems, optima, gains.L, gains.S)
     rows = np.arange(count) if len(systems.A) == count else np.zeros(count, dtype=int)
     return take(real, rows)
 
 
-def read_truth(algorithm: LQGVTR, plants: StationaryReference, truth: Any, *, count: int) -> Array | None:
-    """How much of each member the truth is, for every run; None if it is not known."""
-    members = algorithm.members
+def read_truth(members: Finite, plants: StationaryReference, truth: Any, *, count: int) -> Array | None:
+    """The number of the member that is, or is nearest to, the truth of every run; None if it is not known."""
     if truth is None:
         found = [_equal_member(members.systems, take(plants.plant, i)) for i in range(count)]
         if any(index is None for index in found):
@@ -41,13 +41,12 @@ def read_truth(algorithm: LQGVTR, plants: StationaryReference, truth: Any, *, co
         truth = np.asarray(found)
     truth = np.asarray(truth)
     if truth.dtype.kind in "iu":
-        return jnp.eye(len(members))[jnp.asarray(np.broadcast_to(truth, (count,)))]
-    theta = jnp.asarray(np.broadcast_to(truth, (count, len(members.names))), dtype=float)
-    if algorithm.refinement is None:
-        width = jnp.maximum(jnp.ptp(members.parameters, axis=0), 1e-300)
-        apart = jnp.sum(((theta[:, None] - members.parameters[None]) / width[None, None]) ** 2, axis=2)
-        return jnp.eye(len(members))[jnp.argmin(apart, axis=1)]
-    return jax.lax.map(algorithm.refinement.shares, theta)
+        return jnp.asarray(np.broadcast_to(truth, (count,)))
+    theta = np.broadcast_to(truth, (count, len(members.names)))
+    parameters = np.asarray(members.parameters)
+    width = np.maximum(np.ptp(parameters, axis=0), 1e-300)
+    apart = np.sum(((theta[:, None] - parameters[None]) / width) ** 2, axis=2)
+    return jnp.asarray(np.argmin(apart, axis=1))
 
 
 def _equal_member(systems: LQG, plant: LQG) -> int | None:

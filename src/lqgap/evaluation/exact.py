@@ -36,7 +36,7 @@ from lqgap.evaluation.reference import reference_of
 from lqgap.linalg import spectral_radius
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.policies import AbstractLinearPolicy, LinearStep
-from lqgap.systems import LQG, solve
+from lqgap.systems import LQG, Optimum, solve
 from lqgap.systems.lqg import require_single
 
 METHODS = ("forward", "doubling")
@@ -93,6 +93,15 @@ def exact_average_cost(policy: AbstractLinearPolicy, plant: LQG) -> Float[Array,
             f"the policy ends at step {policy.horizon} and has no average cost: use one without a horizon"
         )
     return _average(policy, plant)
+
+
+def average_excess(controller: LinearStep, plant: LQG, optimum: Optimum) -> Float[Array, ""]:
+    """The long-run cost of a step above J, from its identity; infinite if the closed loop is not stable."""
+    joint = _join(controller, plant, optimum.K, optimum.M, optimum.L, jnp.linalg.cholesky(optimum.S))
+    Pi = lyapunov_sum(joint.transition, joint.noise @ joint.noise.T)
+    covariance = joint.deviation @ Pi @ joint.deviation.T + joint.at_once @ joint.at_once.T
+    excess = jnp.sum(joint.M * covariance)
+    return jnp.where(jnp.isfinite(excess), excess, jnp.inf)
 
 
 def close_loop(controller: LinearStep, plant: LQG) -> ClosedLoop:
@@ -210,6 +219,16 @@ class _Joint(eqx.Module):
     M: Array
 
 
+def _join(controller: LinearStep, plant: LQG, K: Array, M: Array, L: Array, S_root: Array) -> _Joint:
+    return _Joint(
+        transition=close_loop(controller, plant).transition,
+        noise=jnp.concatenate([plant.A @ L + plant.B @ controller.Dc, controller.Bc]) @ S_root,
+        deviation=jnp.concatenate([controller.Dc @ plant.C + K, controller.Cc], axis=1),
+        at_once=(controller.Dc + K @ L) @ S_root,
+        M=M,
+    )
+
+
 @eqx.filter_jit
 def _gap(policy: AbstractLinearPolicy, plant: LQG, horizon: int, ends: bool) -> Array:
     return _gap_by_root(policy, plant, horizon, ends)
@@ -247,16 +266,8 @@ def _sum_excess(
     reference = reference_of(plant, horizon=horizon, ends=ends)
 
     def joint_step(moment: Array, now: tuple[Array, ...]) -> tuple[Array, Array]:
-        time, K, M, L, S_root = now
-        controller = policy.at(time)
-        joint = _Joint(
-            transition=close_loop(controller, plant).transition,
-            noise=jnp.concatenate([plant.A @ L + plant.B @ controller.Dc, controller.Bc]) @ S_root,
-            deviation=jnp.concatenate([controller.Dc @ plant.C + K, controller.Cc], axis=1),
-            at_once=(controller.Dc + K @ L) @ S_root,
-            M=M,
-        )
-        return step(moment, joint)
+        time, *at = now
+        return step(moment, _join(policy.at(time), plant, *at))
 
     first = jnp.zeros_like(close_loop(policy.at(0), plant).transition)
     steps = (jnp.arange(horizon + 1), reference.K, reference.M, reference.L, reference.S_root)

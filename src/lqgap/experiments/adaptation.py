@@ -14,7 +14,7 @@ from lqgap.experiments.results import Growth
 from lqgap.experiments.study import Adaptive
 from lqgap.experiments.units import Workspace, by_horizon
 from lqgap.policies import AbstractPolicy
-from lqgap.simulators.finite import solve_members
+from lqgap.systems.optimum import solve_members
 
 NUM_POINTS = 200  # of a trace
 

@@ -25,6 +25,13 @@ from lqgap.systems.settling import settle_filters
 FILTERS = ("varying", "steady")
 
 
+def linear_step(model: Any, K: Float[Array, "input state"], L: Float[Array, "state output"]) -> LinearStep:
+    """Filter and gain, for a model with A, B and C, as a linear recursion in xhat_{t|t-1}."""
+    closed_loop = model.A - model.B @ K
+    keep = jnp.eye(len(model.A), dtype=L.dtype) - L @ model.C
+    return LinearStep(Ac=closed_loop @ keep, Bc=closed_loop @ L, Cc=-K @ keep, Dc=-K @ L)
+
+
 class OptimalMemory(eqx.Module):
     """The belief and the time."""
 
@@ -54,10 +61,7 @@ class AbstractOptimal(AbstractLinearPolicy):
 
     def at(self, time: Any) -> LinearStep:
         """The controller as a linear recursion in xhat_{t|t-1}."""
-        K, L = entry_at(self.K, time), entry_at(self.L, time)
-        closed_loop = self.A - self.B @ K
-        keep = jnp.eye(len(self.A), dtype=L.dtype) - L @ self.C
-        return LinearStep(Ac=closed_loop @ keep, Bc=closed_loop @ L, Cc=-K @ keep, Dc=-K @ L)
+        return linear_step(self, entry_at(self.K, time), entry_at(self.L, time))
 
     def init(self, key: PRNGKeyArray) -> OptimalMemory:  # noqa: ARG002
         """Before the first observation."""

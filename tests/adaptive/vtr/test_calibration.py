@@ -1,10 +1,16 @@
+import equinox as eqx
 import numpy as np
 import pytest
 from random_systems import random_plant
 
 import lqgap as lg
+from lqgap.adaptive import VTROptions
 from lqgap.adaptive.vtr.calibration import VTRConstants, calibrate, target_variance
+from lqgap.simulators import Finite
+from lqgap.systems.natural import common_coordinates
 from lqgap.systems.optimum import belief_covariance
+
+PAPER = VTROptions.as_in_the_paper()
 
 
 def test_the_variance_of_a_target_is_that_of_a_long_run():
@@ -36,7 +42,7 @@ def test_the_variance_of_a_target_is_that_of_a_long_run():
 
 def test_the_length_is_the_first_at_which_clipping_hardly_changes_a_prediction():
     plants = [random_plant(0), random_plant(1)]
-    constants = calibrate(lg.stack(plants), horizon=1000)
+    constants = calibrate(lg.stack(plants), options=PAPER)
     for length, is_enough in ((constants.length, True), (constants.length - 1, False)):
         left_out = []
         for plant in plants:
@@ -48,12 +54,39 @@ def test_the_length_is_the_first_at_which_clipping_hardly_changes_a_prediction()
         assert (max(left_out) <= 1e-3) == is_enough
 
 
-def test_scales_grow_with_the_class_and_the_horizon_as_stated():
+def test_scales_grow_with_the_class_as_stated_and_nothing_bounds_the_switches():
     plant = random_plant(0)
-    one, two = (calibrate(lg.stack([plant] * n), horizon=1000, delta=0.1) for n in (2, 4))
+    one, two = (calibrate(lg.stack([plant] * n), options=PAPER, delta=0.1) for n in (2, 4))
     np.testing.assert_allclose(two.beta / one.beta, np.log(40) / np.log(20))
     assert two.psi == pytest.approx(one.psi)
-    assert one.max_switches == 1 + int(np.ceil(np.log2(1 + 2 * 1000 / 8)))
+    assert one.max_switches >= 1_000_000
+    by_variance = calibrate(lg.stack([plant] * 2), options=VTROptions(confidence="targets"), delta=0.1)
+    np.testing.assert_allclose([by_variance.psi, by_variance.beta], [1.0, 8 * np.log(20)])
+
+
+def test_the_ball_holds_beliefs_of_a_state_that_is_far_off_at_first():
+    """Ten times the largest root mean square of a belief, from covariances of the whole loop."""
+    near = random_plant(0)
+    far = eqx.tree_at(lambda plant: plant.S0, near, 900 * np.eye(near.num_states))
+    bound = calibrate(lg.stack([far]), options=PAPER).state_bound
+    plant = Finite.of(far).in_coordinates(common_coordinates(Finite.of(far).systems))[0]
+    optimum, n = lg.solve(plant), plant.num_states
+    A, B, C, V, W = (np.asarray(getattr(plant, name)) for name in ("A", "B", "C", "V", "W"))
+    K, prior, sizes = np.asarray(optimum.K), np.asarray(plant.S0), []
+    joint = np.block([[prior, np.zeros((n, n))], [np.zeros((n, 2 * n))]])  # of the state and its prediction
+    for _ in range(100):
+        gain = prior @ C.T @ np.linalg.inv(C @ prior @ C.T + V)
+        correct = np.block([[np.eye(n), np.zeros((n, n))], [gain @ C, np.eye(n) - gain @ C]])
+        joint = correct @ joint @ correct.T
+        joint[n:, n:] += gain @ V @ gain.T
+        sizes.append(np.trace(joint[n:, n:]))
+        step = np.block([[A, -B @ K], [np.zeros((n, n)), A - B @ K]])
+        joint = step @ joint @ step.T
+        joint[:n, :n] += W
+        prior = A @ (prior - gain @ C @ prior) @ A.T + W
+    np.testing.assert_allclose(bound, 10 * np.sqrt(max(sizes)), rtol=1e-6)
+    steady = np.sqrt(np.trace(belief_covariance(optimum, plant)))
+    assert bound > 3 * 10 * steady
 
 
 @pytest.mark.usefixtures("as_users_run_it")
@@ -63,4 +96,4 @@ def test_bad_constants_are_named():
         with pytest.raises(lg.InvalidArgumentError, match=name):
             VTRConstants(**given)
     with pytest.raises(lg.InvalidArgumentError, match="delta"):
-        calibrate(lg.stack([random_plant(0)]), horizon=10, delta=2.0)
+        calibrate(lg.stack([random_plant(0)]), delta=2.0)

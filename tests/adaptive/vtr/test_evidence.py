@@ -4,9 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from random_systems import random_plant, random_record
+from scipy.stats import multivariate_normal
 
 import lqgap as lg
-from lqgap.adaptive.vtr.evidence import SCALES, Evidence, ExactFilters
+from lqgap.adaptive.vtr.evidence import CORRELATIONS, SCALES, Evidence, MemberFilters
 from lqgap.systems.kalman import filter_record
 from lqgap.systems.optimum import solve_members
 
@@ -16,7 +17,7 @@ PLANTS = [random_plant(seed) for seed in range(COUNT)]
 
 def filters_of(plants):
     systems = lg.stack(plants)
-    return ExactFilters(systems, solve_members(systems))
+    return MemberFilters(systems, solve_members(systems))
 
 
 @eqx.filter_jit
@@ -36,22 +37,32 @@ def test_likelihoods_are_those_of_the_exact_filters():
     evidence, _ = gather(filters_of(PLANTS), ys, us, jnp.asarray(0.0))
     expected = [float(lg.systems.log_likelihood(plant, ys, us)[-1]) for plant in PLANTS]
     np.testing.assert_allclose(evidence.log_likelihood, expected, rtol=1e-8)
-    left = evidence.likely_members(delta=jnp.asarray(0.1))
+    left = evidence.likely_members(jnp.ones(COUNT, dtype=bool), delta=jnp.asarray(0.1))
     mixture = np.logaddexp.reduce(expected) - np.log(COUNT)
     np.testing.assert_array_equal(left, expected >= mixture + np.log(0.1))
 
 
-def test_the_misfit_is_the_mixture_over_scales_and_beginnings():
+def test_the_misfit_is_the_mixture_over_alternatives_and_beginnings():
     ys, us = (jnp.asarray(part) for part in random_record(1, PLANTS[0], steps=30))
     _, (_, found) = gather(filters_of(PLANTS), 3 * ys, us, jnp.asarray(0.0))
     mixtures = []
     for plant in PLANTS:
         record = filter_record(plant, 3 * ys, us)
         q = np.einsum("ti,tij,tj->t", record.innovation, np.linalg.inv(record.S), record.innovation)
-        outputs, total = plant.num_outputs, 0.0
-        for c in SCALES:
-            ratio = c ** (-outputs / 2) * np.exp(q * (1 - 1 / c) / 2)
-            total += sum(np.prod(ratio[s:]) / ((s + 1) * (s + 2)) for s in range(len(q))) / len(SCALES)
+        ratios = [c ** (-plant.num_outputs / 2) * np.exp(q * (1 - 1 / c) / 2) for c in SCALES]
+        for r in CORRELATIONS:
+            means = r * np.concatenate([np.zeros((1, plant.num_outputs)), record.innovation[:-1]])
+            densities = [
+                [
+                    multivariate_normal.pdf(e, m, S)
+                    for e, m, S in zip(record.innovation, shift, record.S, strict=True)
+                ]
+                for shift in (means, 0 * means)
+            ]
+            ratios.append(np.divide(*densities))
+        total = sum(
+            np.prod(ratio[s:]) / ((s + 1) * (s + 2)) / len(ratios) for ratio in ratios for s in range(len(q))
+        )
         mixtures.append(np.log(total + 1 / (len(q) + 1)))
     np.testing.assert_allclose(found[-1], min(mixtures), rtol=1e-8)
 
@@ -92,6 +103,25 @@ def test_a_true_class_is_refuted_no_more_often_than_stated_and_a_false_one_soon(
             assert ever <= delta + 3 * np.sqrt(delta * (1 - delta) / runs)
         else:
             assert ever == 1.0
+
+
+def test_evidence_begun_anew_forgets_the_members_and_keeps_the_beliefs():
+    ys, us = (jnp.asarray(part) for part in random_record(2, PLANTS[0], steps=20))
+    before, _ = gather(filters_of(PLANTS), ys, us, jnp.asarray(0.0))
+    same, anew = (before.begin_anew(jnp.asarray(when)) for when in (False, True))
+    np.testing.assert_array_equal(same.log_likelihood, before.log_likelihood)
+    np.testing.assert_array_equal(anew.xhat, before.xhat)
+    assert not np.any(anew.log_likelihood)
+    assert float(anew.misfit()) == 0.0
+
+
+def test_steady_filters_are_those_of_the_long_run():
+    systems = lg.stack(PLANTS)
+    optima = solve_members(systems)
+    steady = MemberFilters(systems, optima, is_exact=False)
+    L, law = steady.at(jnp.asarray(0))
+    np.testing.assert_array_equal(L, optima.L)
+    np.testing.assert_array_equal(law.S, optima.S)
 
 
 def test_a_filter_that_never_settles_is_refused():

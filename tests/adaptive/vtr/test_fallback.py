@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.adaptive.vtr.fallback import choose_fallback
+from lqgap.adaptive.vtr.fallback import require_fallback, stabilizer_or_none, zero_or_stabilizer
 from lqgap.evaluation.exact import closed_loop_radius
 from lqgap.policies import LinearDynamic, StationaryLQG
 from lqgap.simulators import Finite
@@ -15,14 +15,14 @@ def plant(pole, gain=1.0):
 
 
 def test_stable_plants_are_left_alone():
-    fallback = choose_fallback(None, Finite([plant(0.9), plant(-0.5)]))
+    fallback = zero_or_stabilizer(Finite([plant(0.9), plant(-0.5)]))
     _, u = fallback.step(fallback.init(jax.random.key(0)), jnp.ones(1), jnp.zeros(1))
     np.testing.assert_array_equal(u, 0.0)
 
 
 def test_plants_that_are_not_stable_are_stabilised():
     members = Finite([plant(1.1), plant(1.05), plant(0.9)])
-    fallback = choose_fallback(None, members)
+    fallback = zero_or_stabilizer(members)
     assert isinstance(fallback, LinearDynamic)
     assert max(float(closed_loop_radius(fallback, member)) for member in members) < 1
 
@@ -31,11 +31,13 @@ def test_plants_that_are_not_stable_are_stabilised():
 def test_a_given_policy_is_taken_if_it_fits():
     members = Finite([plant(1.1)])
     given = StationaryLQG(plant(1.1))
-    assert choose_fallback(given, members) is given
+    assert require_fallback(given, members) is given
     wide = StationaryLQG(lg.LQG(np.eye(2) * 0.5, np.eye(2), np.eye(2)))
     with pytest.raises(lg.InvalidArgumentError, match="inputs, outputs"):
-        choose_fallback(wide, members)
+        require_fallback(wide, members)
     with pytest.raises(lg.InvalidArgumentError, match="fallback is a str"):
-        choose_fallback("none", members)
+        require_fallback("none", members)
+    opposite = Finite([plant(1.3, 1.0), plant(1.3, -1.0)])
+    assert stabilizer_or_none(opposite) is None
     with pytest.raises(lg.InvalidArgumentError, match="fallback is missing"):
-        choose_fallback(None, Finite([plant(1.3, 1.0), plant(1.3, -1.0)]))
+        zero_or_stabilizer(opposite)

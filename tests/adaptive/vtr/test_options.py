@@ -10,3 +10,9 @@ def test_options_that_do_not_exist_are_named():
         VTROptions(confidence="hope")
     with pytest.raises(lg.InvalidArgumentError, match="buffer_size"):
         VTROptions(buffer_size=-1)
+
+
+def test_the_paper_is_a_preset():
+    paper = VTROptions.as_in_the_paper(history="full")
+    assert (paper.confidence, paper.plan, paper.alarm) == ("targets", "optimistic", "ball")
+    assert paper.history == "full"

@@ -1,157 +1,199 @@
-"""LQG-VTR: act by the most optimistic member that the samples leave.
+"""LQG-VTR: act by the controller of a member that the samples leave.
 
 At each step t
 
-    a  y_t completes the sample E_{t-1}: its target Y is the bias, by the model acted on, of what came true;
+    a  y_t moves the beliefs and the likelihoods of all members, and completes the sample E_{t-1} of
+       value-target regression, if that makes the sets;
     b  at the end of the warm-up, model selection leaves the members U_1;
-    c  if the importance score reaches one, the samples are merged, the member of U_1 with the smallest loss
-       and the set around it are found anew, and the member of the set with the smallest J is acted on;
-    d  u_t = -K xhat_{t|t} of that model, from the whole history; random during the warm-up. If xhat leaves a
-       ball, or the observations fit no member, control passes to a fallback permanently;
-    e  all members predict the next target from the last `length` observations and inputs: f_i(E_t).
+    c  the set of members of U_1 that are still possible is found anew, at every step by the likelihood, or
+       where the importance score of the samples reaches one; and a plan chooses a member by it;
+    d  u_t = -K xhat_{t|t} of that member, from the whole history; random during the warm-up. While the
+       observations fit no member another controller is in charge (`alarm`);
+    e  with value targets, all members predict the next one: f_i(E_t).
 
-No input is chosen at the last step, nor a sample formed. A sample whose window has a lost observation is left
-out. All filters and all predictions are one batched product each, and a step costs the same however many came
-before it. With a family, whose plants lie between the members, the estimate and the model acted on are found
-between them as well (see `refinement`).
+As in the paper (`VTROptions.as_in_the_paper`): sets by value targets, the member with the smallest J, and a
+halt for ever where its belief leaves a ball. The default is sharper: likelihood sets, which hold the truth at
+all steps with probability 1 - delta under every policy, and the controller with the smallest excess in the
+mean over the posterior. All filters and predictions are one batched product each, and a step costs the same
+however many came before it. With a family, whose plants lie between the members, the class is a finer grid.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from lqgap.adaptive.learner import AbstractLearner, Snapshot
+from lqgap.adaptive.vtr.alarm import CAPPED, LEFT_BALL, REASONS, Alarm
 from lqgap.adaptive.vtr.calibration import VTRConstants, foreseeable_warnings, read_constants
-from lqgap.adaptive.vtr.evidence import Evidence, ExactFilters
-from lqgap.adaptive.vtr.fallback import choose_fallback
+from lqgap.adaptive.vtr.evidence import Evidence, MemberFilters
+from lqgap.adaptive.vtr.fallback import require_fallback, stabilizer_or_none, zero_or_stabilizer
+from lqgap.adaptive.vtr.lazy import scan_lazily
 from lqgap.adaptive.vtr.options import VTROptions
-from lqgap.adaptive.vtr.refinement import Refinement
-from lqgap.adaptive.vtr.state import (
-    LEFT_BALL,
-    MISFIT,
-    RUNNING,
-    VTRChoice,
-    VTRInfo,
-    VTRMemory,
-    VTRModel,
-    belief_from_window,
-    clip_model,
-    clip_models,
-)
-from lqgap.adaptive.vtr.statistics import Statistics
+from lqgap.adaptive.vtr.plans import Plans
+from lqgap.adaptive.vtr.refinement import refine
+from lqgap.adaptive.vtr.targets import ValueTargets
 from lqgap.arguments import IntLike, read_count
-from lqgap.batches import take
-from lqgap.linalg import quadratic
 from lqgap.policies import AbstractPolicy
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.simulators.finite import Members
-from lqgap.systems import LQG, Optimum, ValueTarget, solve, steady_predict, value_target
 from lqgap.systems.natural import common_coordinates
-from lqgap.systems.steady import steady_step
 
 
-class LQGVTR(eqx.Module):
-    """The algorithm: an `init`, and a `step` that also tells what it did.
+class VTRMemory(eqx.Module):
+    """What one step hands to the next."""
+
+    time: Int[Array, ""]
+    key: PRNGKeyArray
+    evidence: Evidence
+    alarm: Alarm
+    allowed: Bool[Array, " member"]  # U_1
+    possible: Bool[Array, " member"]
+    acts_on: Int[Array, ""]
+    num_changes: Int[Array, ""]
+    targets: Any  # TargetMemory, if there are value targets
+    fallback: Any
+
+
+class LQGVTR(AbstractLearner):
+    """LQG-VTR over a finite class, or over a family by a finer grid of it.
 
     Args:
         members: a finite class, or LQGs.
-        horizon: the last step.
+        horizon: the last step of a task that ends, where no input is chosen; None for one that goes on.
         constants: "calibrated" (from the class alone), "theory" (which is far too large to run), or
             `VTRConstants`.
-        family: of which the members are a grid or a cover, if the truth may lie between them.
-        refine: whether, with a family, models between the members are chosen; if not, the sets are widened.
-        fallback: the policy that takes over when the algorithm gives up; by default no input at all if all
-            members are stable, else a controller that stabilises all of them.
+        options: how it learns and acts; `VTROptions.as_in_the_paper()` is the paper's procedure.
+        family: of which the members are a grid or a sample, if the truth may lie between them.
+        fallback: the policy that takes over where the observations fit no member; by default the member's
+            controller with the smallest worst excess over the class, or a robust linear one where none of
+            them stabilises all members.
     """
 
     members: Finite
-    systems: LQG  # the members in coordinates common to the class, in which the belief has a norm
-    optima: Optimum
-    N: Float[Array, "member output window"]
-    clip_norms: Float[Array, " member"]
-    filters: ExactFilters
+    K: Float[Array, "member input state"]
+    J: Float[Array, " member"]
+    filters: MemberFilters
+    plans: Plans
+    targets: Any  # ValueTargets, if the sets are made by them
     constants: VTRConstants
     options: VTROptions
-    fallback: AbstractPolicy
-    refinement: Refinement | None
-    horizon: int = eqx.field(static=True)
+    safest: int | None = eqx.field(static=True)  # the member to act on during an alarm, if it is one
+    fallback: AbstractPolicy | None
+    last_step: int | None = eqx.field(static=True)
+
+    reasons: ClassVar[tuple[tuple[str, str], ...]] = REASONS
 
     def __init__(
         self,
         members: Members,
         *,
-        horizon: IntLike,
+        horizon: IntLike | None = None,
         constants: Any = "calibrated",
         options: VTROptions | None = None,
-        family: AbstractFamily | None = None,
-        refine: bool = True,
+        family: AbstractFamily | Finite | None = None,
         fallback: AbstractPolicy | None = None,
     ):
-        self.members = Finite.of(members)
-        coordinates = common_coordinates(self.members.systems)
-        moved = self.members.in_coordinates(coordinates)
-        self.systems = moved.systems
-        self.horizon = read_count("horizon", horizon, least=1, most=100_000_000)
-        self.options = VTROptions() if options is None else options
-        self.optima = moved.optima()
-        constants = read_constants(
-            constants, moved, horizon=self.horizon, weighting=self.options.weighting, family=family
+        self.members = Finite.of(members) if family is None else refine(family, Finite.of(members))
+        self.options = options = VTROptions() if options is None else options
+        self.last_step = (
+            None if horizon is None else read_count("horizon", horizon, least=1, most=100_000_000)
         )
-        self.constants = jax.tree.map(jnp.asarray, constants)  # plain numbers would be compiled in
-        self.N, self.clip_norms = clip_models(self.optima, self.systems, self.constants.length)
-        self.filters = ExactFilters(self.systems, self.optima)
-        self.fallback = choose_fallback(fallback, self.members)
-        self.refinement = (
-            None
-            if family is None or not refine
-            else Refinement(family, self.members, self.N, self.constants.length, coordinates)
+        # The belief has a norm in coordinates common to the class.
+        moved = self.members.in_coordinates(common_coordinates(self.members.systems))
+        systems, optima = moved.systems, moved.optima()
+        read = read_constants(constants, moved, horizon=self.last_step, options=options, family=family)
+        self.constants = jax.tree.map(jnp.asarray, read)  # plain numbers would be compiled in
+        self.K, self.J = optima.K, optima.J
+        self.filters = MemberFilters(systems, optima, is_exact=options.filters == "exact")
+        has_excess = options.plan != "optimistic" or (options.alarm == "misfit" and fallback is None)
+        self.plans = Plans(systems, optima, options.plan, has_excess=has_excess)
+        self.targets = (
+            ValueTargets(systems, optima, self.constants, options)
+            if options.confidence == "targets"
+            else None
         )
+        self.safest = self.plans.safest() if options.alarm == "misfit" and fallback is None else None
+        self.fallback = self._choose_fallback(fallback)
 
-    def warnings(self) -> tuple[str, ...]:
+    def _choose_fallback(self, fallback: AbstractPolicy | None) -> AbstractPolicy | None:
+        if fallback is not None:
+            return require_fallback(fallback, self.members)
+        if self.options.alarm == "ball":
+            return zero_or_stabilizer(self.members)
+        if self.options.alarm == "none" or self.safest is not None:
+            return None
+        return stabilizer_or_none(self.members)
+
+    @property
+    def num_inputs(self) -> int:
+        """Length of u."""
+        return self.K.shape[1]
+
+    @property
+    def num_outputs(self) -> int:
+        """Length of y."""
+        return self.filters.C.shape[1]
+
+    @property
+    def horizon(self) -> int | None:
+        """The last step it is made for, if the task ends."""
+        return self.last_step
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
         """What can be said of the constants before anything is observed."""
-        return foreseeable_warnings(self.constants, horizon=self.horizon)
+        return foreseeable_warnings(self.constants, horizon=self.last_step)
 
-    def policy(self) -> "AdaptivePolicy":
-        """The algorithm as a policy, for a `Controller` or an evaluation."""
-        return AdaptivePolicy(self)
+    def snapshot(self, memory: VTRMemory) -> Snapshot:
+        """The model acted on, the set, and figures: J, the certified rate of excess, the misfit."""
+        figures = {"J": self.J[memory.acts_on], "misfit": memory.evidence.misfit()}
+        if self.plans.excess.size:
+            figures["excess rate"] = self.plans.rate(memory.acts_on, memory.possible)
+        if memory.targets is not None:
+            figures |= {"clip error": memory.targets.clip_error, "score": memory.targets.score}
+        return Snapshot(
+            acts_on=self.members.parameters[memory.acts_on],
+            plausible=memory.possible,
+            num_changes=memory.num_changes,
+            status=memory.alarm.status,
+            figures=figures,
+        )
 
-    def init(self, key: PRNGKeyArray, *, buffer_size: int | None = None) -> VTRMemory:
-        """Before the first observation: all members are possible, the one with the smallest J is acted on."""
-        buffer_size = self.options.buffer_size if buffer_size is None else buffer_size
-        count, (p, n), m = len(self.members), self.systems.C.shape[1:], self.systems.B.shape[2]
-        length, everyone = self.constants.length, jnp.ones(len(self.members), dtype=bool)
+    def side_by_side(self) -> "LQGVTR":
+        """Among others both branches of a condition are computed: a buffer would save nothing."""
+        if self.targets is None:
+            return self
+        where = lambda vtr: (vtr.options, vtr.targets.options)  # noqa: E731
+        options = replace(self.options, buffer_size=0)
+        return eqx.tree_at(where, self, (options, options))
+
+    def scan(self, step: Callable[..., tuple[Any, Any]], state: Any, inputs: Any) -> tuple[Any, Any]:
+        """With value targets, steps that need no N^2 sums leave them alone."""
+        if self.targets is None:
+            return super().scan(step, state, inputs)
+        return scan_lazily(step, lambda state: self._may_switch(state.memory, state.u_last), state, inputs)
+
+    def init(self, key: PRNGKeyArray) -> VTRMemory:
+        """Before the first observation: all members are possible."""
+        everyone = jnp.ones(len(self.members), dtype=bool)
         key, key_fallback = jax.random.split(key)
-        best = jnp.argmin(self.optima.J)
-        xhat = jnp.zeros((count, n))
         return VTRMemory(
             time=jnp.asarray(0),
             key=key,
-            xhat=xhat,
-            past_inputs=jnp.zeros((length, m)),
-            past_outputs=jnp.zeros((length, p)),
-            since_loss=jnp.asarray(length),
-            statistics=Statistics.empty(count, buffer_size=buffer_size),
             evidence=Evidence.empty(self.filters),
+            alarm=Alarm.quiet(),
             allowed=everyone,
-            choice=VTRChoice(everyone, best, best, self.members.parameters[best], jnp.asarray(0.0)),
-            model=self._member(best, xhat),
-            num_switches=jnp.asarray(0),
-            status=jnp.asarray(RUNNING),
-            has_sample=jnp.asarray(False),
-            target=ValueTarget(jnp.zeros((p, p)), jnp.zeros(p), jnp.asarray(0.0)),
-            predictions=jnp.zeros(count),
-            weight=jnp.asarray(0.0),
-            increment=jnp.asarray(0.0),
-            fallback=self.fallback.init(key_fallback),
+            possible=everyone,
+            acts_on=self.plans.choose(everyone, jnp.zeros(len(self.members))),
+            num_changes=jnp.asarray(0),
+            targets=None if self.targets is None else self.targets.init(),
+            fallback=None if self.fallback is None else self.fallback.init(key_fallback),
         )
-
-    def may_switch(self, memory: VTRMemory) -> Bool[Array, ""]:
-        """Whether the next step may select or switch models; if not, it may leave the sums alone."""
-        ends_warmup = (memory.time == self.constants.num_warmup) & (self.constants.num_warmup > 0)
-        return (memory.has_sample & memory.statistics.must_flush(memory.increment)) | ends_warmup
 
     def step(
         self,
@@ -160,205 +202,103 @@ class LQGVTR(eqx.Module):
         u_last: Float[Array, " input"],
         *,
         skip_flush: bool = False,
-    ) -> tuple[VTRMemory, Float[Array, " input"], VTRInfo]:
+    ) -> tuple[VTRMemory, Float[Array, " input"]]:
         """Observe, maybe select or switch, act, predict.
 
         Args:
-            skip_flush: leave out what `may_switch` says is not needed; the N^2 sums stay untouched.
+            skip_flush: with value targets, leave the sums alone where no switch can be due.
         """
-        constants = self.constants
-        is_lost = jnp.any(jnp.isnan(y))
-        is_there, is_due = memory.has_sample & ~is_lost, jnp.asarray(False)
-        is_full = is_there & memory.statistics.must_flush(memory.increment)
-        sample = {"increment": memory.increment, "weight": memory.weight, "is_there": is_there}
-        statistics = memory.statistics.buffer(memory.predictions, memory.target(y), **sample)
-        if not skip_flush:
-            statistics, is_due = jax.lax.cond(
-                is_full, lambda s: s.flush(psi=constants.psi), lambda s: (s, jnp.asarray(False)), statistics
-            )
-        memory = replace(
+        is_due = jnp.asarray(self.targets is None)
+        if self.targets is not None:
+            before = memory.evidence.xhat, memory.acts_on, memory.possible
+            targets, is_due = self.targets.observe(memory.targets, *before, y, u_last, skip_flush=skip_flush)
+            memory = replace(memory, targets=targets)
+        evidence = memory.evidence.observe(self.filters, y, u_last, slack=self.constants.slack)
+        memory = self._hear(replace(memory, evidence=evidence))
+        memory = self._replan(memory, is_due, skip_flush=skip_flush)
+        if self.options.alarm == "ball":
+            memory = replace(memory, alarm=self._watch(memory))
+        memory, u = self._act(memory, y, u_last)
+        if self.targets is not None:
+            is_wanted = self._is_warm(memory) & ~memory.alarm.is_on & ~self._is_over(memory)
+            belief = memory.evidence.xhat, memory.acts_on, memory.possible
+            targets = self.targets.sample(memory.targets, *belief, u, is_wanted=is_wanted)
+            memory = replace(memory, targets=targets)
+        return replace(memory, time=memory.time + 1), u
+
+    def _may_switch(self, memory: VTRMemory, u_last: Array) -> Bool[Array, ""]:
+        """Whether the next step may select or switch models."""
+        warmup = self.constants.num_warmup
+        ends_warmup = (memory.time == warmup) & (warmup > 0)
+        return self.targets.may_switch(memory.targets, u_last) | ends_warmup
+
+    def _hear(self, memory: VTRMemory) -> VTRMemory:
+        """Sound the alarm where the observations fit no member, and begin anew with all of them."""
+        if self.options.alarm != "misfit":
+            return memory
+        alarm, rings = memory.alarm.hear(memory.evidence.misfit(), memory.time)
+        return replace(
             memory,
-            xhat=_filter(self.systems, self.optima, memory.xhat, y, u_last),
-            model=replace(memory.model, xhat=memory.model.advance(y, u_last)),
-            past_inputs=_push(memory.past_inputs, u_last),
-            past_outputs=_push(memory.past_outputs, jnp.where(is_lost, 0.0, y)),
-            since_loss=jnp.where(is_lost, 0, memory.since_loss + 1),
-            statistics=statistics,
-            evidence=memory.evidence.observe(self.filters, y, u_last, slack=constants.slack),
+            alarm=alarm,
+            evidence=memory.evidence.begin_anew(rings),
+            allowed=memory.allowed | rings,
         )
-        is_switch = is_due & (memory.num_switches < constants.max_switches) & (memory.status == RUNNING)
-        if not skip_flush:
-            if 0 < constants.num_warmup <= self.horizon:
-                ends_warmup = memory.time == constants.num_warmup
-                memory = jax.lax.cond(ends_warmup, lambda m: self._select(m), lambda m: m, memory)  # noqa: PLW0108
-            memory = jax.lax.cond(is_switch, lambda m: self._switch(m), lambda m: m, memory)  # noqa: PLW0108
 
-        misfit = memory.evidence.misfit()
-        memory = replace(memory, status=self._watch(memory, misfit))
-        fallback, u_safe = self.fallback.step(memory.fallback, y, u_last)
-        u = self._act(memory, u_safe)
-        memory, error = self._predict(replace(memory, fallback=fallback), u)
-        info = VTRInfo(
-            is_switch=is_switch,
-            status=memory.status,
-            choice=memory.choice,
-            theta=memory.model.theta,
-            J=memory.model.optimum.J,
-            clip_error=error,
-            clip_bound=memory.model.clip_norm * constants.state_bound,
-            misfit=misfit,
-            is_lost=is_lost,
-        )
-        return replace(memory, time=memory.time + 1), u, info
-
-    def covers(self, memory: VTRMemory, shares: Float[Array, " member"]) -> Bool[Array, ""]:
-        """Whether a model is in the set of the last switch, given how much of each member it is."""
-        if self.refinement is None:
-            return memory.choice.members @ shares > 0.5
-        sums, centre = memory.statistics.kept, self.refinement.shares(memory.choice.theta_estimate)
-        return self.refinement.distance(sums, shares, centre) <= self.constants.beta
+    def _replan(self, memory: VTRMemory, is_due: Array, *, skip_flush: bool) -> VTRMemory:
+        """Model selection at the end of the warm-up; the set and the plan, where they are due."""
+        if self.constants.num_warmup > 0 and not skip_flush:
+            memory = self._select(memory)
+        if self.targets is None:
+            possible = memory.evidence.likely_members(memory.allowed, delta=self.constants.delta)
+            return self._plan(memory, possible)
+        if skip_flush:
+            return memory
+        is_capped = memory.num_changes >= self.constants.max_switches
+        status = jnp.where(is_due & is_capped & ~memory.alarm.is_on, CAPPED, memory.alarm.status)
+        memory = replace(memory, alarm=replace(memory.alarm, status=status))
+        is_switch = is_due & ~is_capped & ~memory.alarm.is_on
+        return jax.lax.cond(is_switch, lambda m: self._switch(m), lambda m: m, memory)  # noqa: PLW0108
 
     def _select(self, memory: VTRMemory) -> VTRMemory:
-        """At the end of the warm-up: keep the members that the likelihood leaves."""
-        left = memory.evidence.likely_members(delta=self.constants.delta)
-        choice = self._choose(memory.statistics, memory.evidence, left, memory.choice.score)
-        model = self._member(choice.optimistic, memory.xhat)
-        return replace(memory, allowed=left, choice=choice, model=model)
+        """At the end of the warm-up: U_1 is what the likelihood leaves."""
+        is_now = memory.time == self.constants.num_warmup
+        likely = memory.evidence.likely_members(memory.allowed, delta=self.constants.delta)
+        planned = self._plan(replace(memory, allowed=likely), likely)
+        return jax.tree.map(lambda new, old: jnp.where(is_now, new, old), planned, memory)
 
     def _switch(self, memory: VTRMemory) -> VTRMemory:
-        reached = memory.statistics.score(psi=self.constants.psi)
-        statistics = memory.statistics.merge()
-        choice = self._choose(statistics, memory.evidence, memory.allowed, reached)
-        if self.refinement is None:
-            model = self._member(choice.optimistic, memory.xhat)
-        else:
-            choice, model = self._between(self.refinement, statistics, choice, memory)
-        count = memory.num_switches + 1
-        return replace(memory, statistics=statistics, choice=choice, model=model, num_switches=count)
+        """By value targets: merge the samples, find the set around the estimate, and plan."""
+        targets = self.targets.merge(memory.targets)
+        possible = self.targets.possible_members(targets, memory.allowed)
+        planned = self._plan(memory, possible)
+        return replace(planned, targets=targets, num_changes=memory.num_changes + 1)
 
-    def _choose(
-        self, statistics: Statistics, evidence: Evidence, allowed: Array, reached: Array
-    ) -> VTRChoice:
-        """The set, and the most optimistic member of it."""
-        constants = self.constants
-        if self.options.confidence == "targets":
-            resolution = 0.0 if self.refinement is not None else constants.resolution
-            best = statistics.estimate(allowed)
-            near = statistics.confidence_set(allowed, beta=constants.beta, resolution=resolution)
-        else:
-            best = jnp.argmax(jnp.where(allowed, evidence.log_likelihood, -jnp.inf))
-            # What model selection left may all be unlikely by now; the likeliest of it stays.
-            is_best = jnp.arange(len(allowed)) == best
-            near = allowed & (evidence.likely_members(delta=constants.delta) | is_best)
-        optimistic = jnp.argmin(jnp.where(near, self.optima.J, jnp.inf))
-        return VTRChoice(near, best, optimistic, self.members.parameters[best], reached)
+    def _plan(self, memory: VTRMemory, possible: Bool[Array, " member"]) -> VTRMemory:
+        chosen = self.plans.choose(possible, memory.evidence.log_likelihood)
+        num_changes = memory.num_changes + (chosen != memory.acts_on)
+        return replace(memory, possible=possible, acts_on=chosen, num_changes=num_changes)
 
-    def _member(self, index: Int[Array, ""], xhat: Array) -> VTRModel:
-        plant, optimum = take((self.systems, self.optima), index)
-        tables = self.N, self.clip_norms, self.filters.law.precision[-1], self.members.parameters, xhat
-        return VTRModel(plant, optimum, *(table[index] for table in tables))
+    def _watch(self, memory: VTRMemory) -> Alarm:
+        """Give up for ever where the belief leaves its ball."""
+        belief = memory.evidence.xhat[memory.acts_on]
+        has_left = self._is_warm(memory) & ~(jnp.linalg.norm(belief) <= self.constants.state_bound)
+        return replace(memory.alarm, status=jnp.where(has_left, LEFT_BALL, memory.alarm.status))
 
-    def _between(
-        self, refinement: Refinement, statistics: Statistics, choice: VTRChoice, memory: VTRMemory
-    ) -> tuple[VTRChoice, VTRModel]:
-        """The same with models between the members, whose belief comes from the window."""
-        found = refinement.choose(statistics.kept, choice, beta=self.constants.beta)
-        plant = refinement.build(found.optimistic)
-        optimum = solve(plant)
-        xhat = belief_from_window(optimum, plant, memory.past_outputs, memory.past_inputs)
-        choice = replace(choice, theta_estimate=found.estimate)
-        clipped = clip_model(optimum, plant, self.constants.length)
-        precision = jnp.linalg.inv(optimum.S)
-        return choice, VTRModel(plant, optimum, *clipped, precision, found.optimistic, xhat)
-
-    def _watch(self, memory: VTRMemory, misfit: Array) -> Int[Array, ""]:
-        """Give up where the belief leaves its ball, or the observations fit no member."""
-        is_active = memory.time >= self.constants.num_warmup
-        has_left = is_active & ~(jnp.linalg.norm(memory.model.xhat) <= self.constants.state_bound)
-        is_refuted = self.options.stops_on_misfit & (misfit >= -jnp.log(self.constants.delta))
-        reason = jnp.where(is_refuted, MISFIT, jnp.where(has_left, LEFT_BALL, RUNNING))
-        return jnp.where(memory.status == RUNNING, reason, memory.status)
-
-    def _act(self, memory: VTRMemory, u_safe: Array) -> Float[Array, " input"]:
-        u = -memory.model.optimum.K @ memory.model.xhat
+    def _act(self, memory: VTRMemory, y: Array, u_last: Array) -> tuple[VTRMemory, Float[Array, " input"]]:
+        index = memory.acts_on
+        if self.safest is not None:
+            index = jnp.where(memory.alarm.is_on, self.safest, index)
+        u = -self.K[index] @ memory.evidence.xhat[index]
         if self.constants.num_warmup > 0:
             draw = jax.random.normal(jax.random.fold_in(memory.key, memory.time), u.shape)
-            u = jnp.where(memory.time >= self.constants.num_warmup, u, self.constants.sigma_u * draw)
-        u = jnp.where(memory.status == RUNNING, u, u_safe)
-        return jnp.where(memory.time >= self.horizon, 0.0, u)
+            u = jnp.where(self._is_warm(memory), u, self.constants.sigma_u * draw)
+        if self.fallback is not None:
+            fallback, u_safe = self.fallback.step(memory.fallback, y, u_last)
+            memory, u = replace(memory, fallback=fallback), jnp.where(memory.alarm.is_on, u_safe, u)
+        return memory, jnp.where(self._is_over(memory), 0.0, u)
 
-    def _predict(self, memory: VTRMemory, u: Array) -> tuple[VTRMemory, Array]:
-        """The sample of this step, and the error that clipping makes in the model's own prediction."""
-        plant, optimum = memory.model.plant, memory.model.optimum
-        target = value_target(optimum, plant, memory.model.xhat, u)
-        eta = jnp.concatenate([memory.past_inputs.ravel(), memory.past_outputs.ravel(), u])
-        expected = plant.C @ steady_predict(plant, memory.model.xhat, u)
-        if self.options.history == "clipped":
-            means = self.N @ eta
-            is_whole = memory.since_loss >= self.constants.length
-        else:
-            means = jax.vmap(lambda system, xhat: system.C @ steady_predict(system, xhat, u))(
-                self.systems, memory.xhat
-            )
-            is_whole = jnp.asarray(True)
-        predictions = jax.vmap(target.mean)(means, self.optima.S)
-        weight = jnp.ones_like(target.constant)
-        if self.options.weighting == "variance":
-            weight = 1 / target.variance(expected, optimum.S)
-        is_active = (memory.time >= self.constants.num_warmup) & (memory.time < self.horizon)
-        has_sample = is_active & is_whole & (memory.status == RUNNING)
-        difference = memory.model.N @ eta - expected
-        error = jnp.sqrt(quadratic(difference, memory.model.precision))
-        memory = replace(
-            memory,
-            target=target,
-            predictions=predictions,
-            weight=weight,
-            increment=memory.statistics.score_increment(predictions, psi=self.constants.psi, weight=weight),
-            has_sample=has_sample,
-        )
-        return memory, jnp.where(is_whole, error, jnp.nan)
+    def _is_warm(self, memory: VTRMemory) -> Bool[Array, ""]:
+        return memory.time >= self.constants.num_warmup
 
-
-class AdaptivePolicy(AbstractPolicy):
-    """The algorithm as a policy: the same inputs, without the account of them."""
-
-    algorithm: LQGVTR
-
-    @property
-    def num_inputs(self) -> int:
-        """Length of u."""
-        return self.algorithm.systems.num_inputs
-
-    @property
-    def num_outputs(self) -> int:
-        """Length of y."""
-        return self.algorithm.systems.num_outputs
-
-    @property
-    def horizon(self) -> int:
-        """The last step it is made for."""
-        return self.algorithm.horizon
-
-    def init(self, key: PRNGKeyArray) -> VTRMemory:
-        """Before the first observation."""
-        return self.algorithm.init(key)
-
-    def step(
-        self, memory: VTRMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
-    ) -> tuple[VTRMemory, Float[Array, " input"]]:
-        """Observe, maybe switch, act."""
-        return self.algorithm.step(memory, y, u_last)[:2]
-
-    def trainable(self) -> Any:
-        """Nothing: it learns by itself."""
-        return jax.tree.map(lambda _: False, self)
-
-
-def _filter(systems: LQG, optima: Optimum, xhat: Array, y: Array, u_last: Array) -> Array:
-    """xhat_{t|t} of all members, by their steady filters."""
-    return jax.vmap(steady_step, in_axes=(0, 0, 0, None, None))(optima, systems, xhat, u_last, y)
-
-
-def _push(rows: Array, newest: Array) -> Array:
-    return jnp.concatenate([newest[None], rows[:-1]])
+    def _is_over(self, memory: VTRMemory) -> Bool[Array, ""]:
+        return jnp.asarray(False) if self.last_step is None else memory.time >= self.last_step

@@ -1,17 +1,23 @@
 """The constants of LQG-VTR, and scales for them that come from the class alone.
 
 The constants of the theory are so large that the score never reaches one (`lqgap.theory.constants` has them).
-Calibrated ones put the standard deviation of a target in the place of its largest value. Under member i's own
-optimal controller the belief has covariance X = Acl X Acl' + L S L', Acl = A - BK, and a target the variance
+Calibrated ones put the standard deviation of a target in the place of its largest value. Samples that are
+weighted by one over their variance have variance one in every loop:
 
+    psi = 1 ,     beta = 8 log(N / delta) ;
+
+of equal weight, they have that of the members' own loops, where the belief has covariance X, and the sets
+hold the truth less often in a loop with the controller of another member:
+
+    X = Acl X Acl' + L S L' ,     Acl = A - BK ,
     var_i = E Var(Y) = 4 tr(S G X G') + 2 tr((Phi S)^2) ,    G = (L' zeta + QC) Acl ,   Phi = L' zeta L + Q .
+    psi = mean_i var_i ,        beta = 8 max_i var_i log(N / delta) .
 
-    psi = mean_i var_i ,        beta = 8 max_i var_i log(N / delta) ,
     length: the first l with  (tr E X E')^{1/2} <= 1e-3 , E = S^{-1/2} C Abar^l A ,  for all members,
-    state_bound = 10 max_i (tr X)^{1/2}  in coordinates common to the class (`systems.natural`),
-    max_switches = 1 + (N - 1) log2(1 + N H / (8 (N - 1)))
+    state_bound = 10 max_i max_t (tr X_t)^{1/2}  in coordinates common to the class (`systems.natural`), with
+    X_{t+1} = Acl X_t Acl' + L_{t+1} S_{t+1} L_{t+1}' from the first observation on, L_0 S_0 L_0'.
 
-Samples that are weighted by 1 / Var have variance one: psi = 1, beta = 8 log(N / delta).
+Nothing bounds the number of switches. Likelihood sets need none of these, only delta.
 """
 
 import math
@@ -24,19 +30,21 @@ import numpy as np
 from jaxtyping import Array
 
 from lqgap.adaptive.vtr.mismatch import mismatch
-from lqgap.arguments import FloatLike, IntLike, read_count, read_positive, read_probability
+from lqgap.adaptive.vtr.options import VTROptions
+from lqgap.arguments import FloatLike, read_count, read_positive, read_probability
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG, Optimum, bias_matrix
+from lqgap.systems.kalman import plan_filter
 from lqgap.systems.natural import common_coordinates
 from lqgap.systems.optimum import belief_covariance, closed_loop_matrix
 from lqgap.systems.window import MAX_LENGTH, clipping_errors
 from lqgap.theory.constants.comparison import constants as theory_constants
-from lqgap.theory.constants.corrected import episodes
 
 CLIPPED = 1e-3  # of an innovation's standard deviation: what clipping the history may change
 MAX_WARMUP = 2**62
+NUM_FIRST = 256  # steps in which the transient of a first state far off is looked for
 
 
 Number = Any  # or an array of one, while an algorithm runs
@@ -54,17 +62,16 @@ class VTRConstants(eqx.Module):
         num_warmup: steps of random inputs at the start.
         sigma_u: their standard deviation.
         max_switches: Kbar.
-        delta: the probability with which the truth may leave a likelihood set, and with which a true class
-            may be taken for refuted.
+        delta: the probability with which the truth may ever leave a likelihood set.
         resolution: how differently, in the root mean square, the member nearest to the truth predicts
             targets; 0 if the truth is a member.
         slack: how much larger its innovations are than it expects; 0 if the truth is a member.
     """
 
-    psi: Number
-    beta: Number
-    length: int = eqx.field(static=True)
-    state_bound: Number
+    psi: Number = 1.0
+    beta: Number = 1.0
+    length: int = eqx.field(static=True, default=1)
+    state_bound: Number = 1e300
     num_warmup: int = eqx.field(static=True, default=0)
     sigma_u: Number = 1.0
     max_switches: Number = 1_000_000
@@ -85,13 +92,18 @@ class VTRConstants(eqx.Module):
 
 
 def read_constants(
-    constants: Any, members: Finite, *, horizon: int, weighting: str, family: AbstractFamily | None
+    constants: Any,
+    members: Finite,
+    *,
+    horizon: int | None,
+    options: VTROptions,
+    family: AbstractFamily | Finite | None,
 ) -> VTRConstants:
     """The constants that are meant."""
     if isinstance(constants, VTRConstants):
         return constants
     if constants == "calibrated":
-        return calibrate(members, horizon=horizon, weighting=weighting, family=family)
+        return calibrate(members, options=options, family=family)
     if constants == "theory":
         return theoretical(members, horizon=horizon)
     raise InvalidArgumentError(
@@ -102,23 +114,22 @@ def read_constants(
 def calibrate(
     members: Members,
     *,
-    horizon: IntLike,
     delta: FloatLike = 0.05,
-    weighting: str = "equal",
-    family: AbstractFamily | None = None,
+    options: VTROptions | None = None,
+    family: AbstractFamily | Finite | None = None,
 ) -> VTRConstants:
     """Constants of the size of what the members' own controllers meet, without knowledge of the truth.
 
     Args:
-        weighting: of the samples, "equal" or "variance".
         family: of which the members are a grid or a cover, if the truth may lie between them.
     """
-    members = Finite.of(members)
+    members, options = Finite.of(members), VTROptions() if options is None else options
+    delta, weighting = read_probability("delta", delta), options.weighting
     members = members.in_coordinates(common_coordinates(members.systems))
-    horizon = read_count("horizon", horizon, least=1, most=100_000_000)
-    delta = read_probability("delta", delta)
-    optima = members.optima()
-    variance, root_mean_square, decay = (np.asarray(part) for part in _scales(members.systems, optima))
+    if options.confidence == "likelihood" and options.alarm != "ball":
+        return VTRConstants(delta=delta)
+    resolution, slack = (0.0, 0.0) if family is None else mismatch(family, members, weighting=weighting)
+    variance, size, decay = (np.asarray(part) for part in _scales(members.systems, members.optima()))
     too_long = np.any(decay > CLIPPED, axis=0)
     if too_long[-1]:
         raise InvalidArgumentError(
@@ -127,21 +138,21 @@ def calibrate(
         )
     count = len(variance)
     variance = np.ones(1) if weighting == "variance" else variance
-    resolution, slack = (0.0, 0.0) if family is None else mismatch(family, members, weighting=weighting)
     return VTRConstants(
         psi=float(np.mean(variance)),
         beta=8 * float(np.max(variance)) * math.log(max(count, 2) / delta),
         length=int(np.max(np.flatnonzero(too_long), initial=-1)) + 2,  # the first column is that of length 1
-        state_bound=10 * float(np.max(root_mean_square)),
-        max_switches=math.ceil(episodes(count, float(horizon))),
+        state_bound=10 * float(np.max(size)),
         delta=delta,
         resolution=resolution,
         slack=slack,
     )
 
 
-def theoretical(members: Finite, *, horizon: int) -> VTRConstants:
+def theoretical(members: Finite, *, horizon: int | None) -> VTRConstants:
     """The corrected constants of the theory, with the members' own norms."""
+    if horizon is None:
+        raise InvalidArgumentError("horizon is missing: the constants of the theory depend on it")
     sheet = theory_constants(members, horizon=float(max(horizon, 2)))
     column = sheet.columns["corrected, actual"]
     wanted = {name: column[name] for name in ("psi", "beta", "l", "Xbar_1", "T_w", "Kbar")}
@@ -157,14 +168,14 @@ def theoretical(members: Finite, *, horizon: int) -> VTRConstants:
         length=math.ceil(wanted["l"]),
         state_bound=wanted["Xbar_1"],
         num_warmup=min(math.ceil(wanted["T_w"]), MAX_WARMUP),
-        max_switches=min(math.ceil(wanted["Kbar"]), 1_000_000),
+        max_switches=min(math.ceil(wanted["Kbar"]) - 1, 1_000_000),  # episodes k < Kbar, from one on
         delta=1 / max(horizon, 2),
     )
 
 
-def foreseeable_warnings(constants: VTRConstants, *, horizon: int) -> tuple[str, ...]:
+def foreseeable_warnings(constants: VTRConstants, *, horizon: int | None) -> tuple[str, ...]:
     """Warnings that follow from the constants alone."""
-    if constants.num_warmup <= horizon:
+    if horizon is None or constants.num_warmup <= horizon:
         return ()
     return (
         f"the warm-up of {constants.num_warmup:.3g} steps does not end within {horizon}: every input is "
@@ -187,9 +198,22 @@ def _scales(systems: LQG, optima: Optimum) -> tuple[Array, Array, Array]:
 
     def of_member(plant: LQG, optimum: Optimum) -> tuple[Array, Array, Array]:
         X = belief_covariance(optimum, plant)
-        size = jnp.sqrt(jnp.trace(X))
         decay = clipping_errors(optimum, plant, lambda error: jnp.sqrt(jnp.trace(error @ X @ error.T)))
+        size = jnp.sqrt(jnp.maximum(jnp.trace(X), _largest_at_first(plant, optimum)))
         return target_variance(optimum, plant, X), size, decay
 
     # One member after the other: their loops must not run at the same time (docs/decisions/0005).
     return jax.lax.map(lambda pair: of_member(*pair), (systems, optima))
+
+
+def _largest_at_first(plant: LQG, optimum: Optimum) -> Array:
+    """max_t tr X_t while the filter settles: a state that is far off at first makes large beliefs."""
+    plan = plan_filter(plant, num_steps=NUM_FIRST)
+    closed_loop = closed_loop_matrix(optimum, plant)
+
+    def step(X: Array, gain: tuple[Array, Array]) -> tuple[Array, Array]:
+        L, S = gain
+        X = closed_loop @ X @ closed_loop.T + L @ S @ L.T
+        return X, jnp.trace(X)
+
+    return jnp.max(jax.lax.scan(step, jnp.zeros_like(plant.A), (plan.L, plan.S))[1])

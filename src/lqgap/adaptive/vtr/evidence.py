@@ -1,15 +1,17 @@
 """The evidence of the observations for each member, and against the class as a whole.
 
-All members' exact filters run side by side, e_i ~ N(0, S_i) the innovation of member i if it is the truth.
+All members' filters run side by side, e_i ~ N(0, S_i) the innovation of member i if it is the truth, white.
 
     likelihood   l_i = sum_t log N(e_i; 0, S_i) ;   set = { i : l_i >= log mean_j exp l_j - log 1/delta }
-    misfit       with q = e_i' S_i^-1 e_i ~ chi^2_p, the density of an innovation c times as large, over that
-                 of member i, is  g_c(q) = c^{-p/2} exp(q (1 - 1/c) / 2) , of mean one if i is the truth.
+    misfit       by alternatives to N(0, S_i) whose densities, over that of member i, have mean one:
+                 innovations c times as large,      g(t) = c^{-p/2} exp(q_t (1 - 1/c) / 2) ,
+                 or correlated with the one before, g(t) = exp(r e_{t-1}' S_i^-1 e_t - r^2 q'_t / 2) ,
+                 with q = e_t' S_i^-1 e_t , q' = e_{t-1}' S_i^-1 e_{t-1} ; one where a part is lost.
 
-An alternative is that from some step s on innovations are c times too large or too small, with the prior
-1 / ((s+1)(s+2)) on s and equal weights on c. The mixture of their likelihood ratios,
+Each alternative may begin to hold at any step s, with the prior 1 / ((s+1)(s+2)); all have equal weights.
+The mixture of their likelihood ratios,
 
-    E_i(t) = mean_c R_c(t) + 1 / (t+2) ,    R_c(t) = (R_c(t-1) + 1 / ((t+1)(t+2))) g_c(q_t) ,
+    E_i(t) = mean_g R_g(t) + 1 / (t+2) ,    R_g(t) = (R_g(t-1) + 1 / ((t+1)(t+2))) g(t) ,
 
 is a martingale that starts at one if i is the truth; by Ville's inequality it ever reaches 1/delta with
 probability delta at most. The class is refuted when all members' mixtures have: under every policy, a true
@@ -19,6 +21,8 @@ Where the true plant is not a member, the nearest one has innovations up to 1 + 
 only what is beyond that counts against it.
 """
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -26,17 +30,21 @@ from jaxtyping import Array, Bool, Float, Int
 
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
-from lqgap.linalg import quadratic
 from lqgap.systems import LQG, Optimum
 from lqgap.systems.innovation import InnovationLaw, filter_step, innovation_law
 from lqgap.systems.settling import MOST, settle_filters
 
 SCALES = (0.25, 0.5, 0.75, 1.25, 1.5, 2.0, 4.0, 16.0)
+CORRELATIONS = (-0.5, -0.25, 0.25, 0.5)
 LARGEST = 1e300  # that a ratio is kept as: far beyond what refutes
 
 
-class ExactFilters(eqx.Module):
-    """The exact filters of a batch of plants; after the last step of the stacks they are steady."""
+class MemberFilters(eqx.Module):
+    """The filters of a batch of plants; after the last entry of the stacks they are steady.
+
+    Args:
+        is_exact: from the first step on; if not, they are steady from it on.
+    """
 
     A: Float[Array, "member state state"]
     B: Float[Array, "member state input"]
@@ -44,8 +52,11 @@ class ExactFilters(eqx.Module):
     L: Float[Array, "time member state output"]
     law: InnovationLaw  # of every step and member
 
-    def __init__(self, systems: LQG, optima: Optimum):
+    def __init__(self, systems: LQG, optima: Optimum, *, is_exact: bool = True):
         self.A, self.B, self.C = systems.A, systems.B, systems.C
+        if not is_exact:
+            self.L, self.law = optima.L[None], _laws(optima.S[None])
+            return
         gains = settle_filters(systems, optima)
         if not gains.is_settled:
             raise InvalidArgumentError(
@@ -63,20 +74,23 @@ class Evidence(eqx.Module):
     """What has been observed, in numbers that do not grow."""
 
     xhat: Float[Array, "member state"]
+    innovation: Float[Array, "member output"]  # the last one; zero after a loss
     log_likelihood: Float[Array, " member"]
-    ratios: Float[Array, "scale member"]  # R_c
+    ratios: Float[Array, "alternative member"]  # R_g
     time: Int[Array, ""]
+    age: Int[Array, ""]  # of the test, which may begin anew
 
     @staticmethod
-    def empty(filters: ExactFilters) -> "Evidence":
+    def empty(filters: MemberFilters) -> "Evidence":
         """Before the first observation."""
-        count = len(filters.A)
-        ratios = jnp.zeros((len(SCALES), count))
-        return Evidence(jnp.zeros(filters.A.shape[:2]), jnp.zeros(count), ratios, jnp.asarray(0))
+        count, (p, n) = len(filters.A), filters.C.shape[1:]
+        ratios = jnp.zeros((len(SCALES) + len(CORRELATIONS), count))
+        start = jnp.asarray(0)
+        return Evidence(jnp.zeros((count, n)), jnp.zeros((count, p)), jnp.zeros(count), ratios, start, start)
 
     def observe(
         self,
-        filters: ExactFilters,
+        filters: MemberFilters,
         y: Float[Array, " output"],
         u_last: Float[Array, " input"],
         *,
@@ -87,29 +101,59 @@ class Evidence(eqx.Module):
         filtered = jax.vmap(filter_step, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
             filters.A, filters.B, filters.C, L, law, self.xhat, u_last, y
         )
-        squares = jax.vmap(quadratic)(filtered.innovation, law.precision)
-
-        scales = jnp.asarray(SCALES)[:, None]
-        fair = jnp.where(scales > 1, 1 / (1 + slack), 1 + slack)
-        num_seen = jnp.sum(~jnp.isnan(y))
-        step = jnp.exp(-0.5 * num_seen * jnp.log(scales) + 0.5 * (1 - 1 / scales) * fair * squares[None])
-        begins_now = 1 / ((self.time + 1.0) * (self.time + 2.0))
+        is_lost, e = jnp.isnan(y), filtered.innovation
+        past = jnp.where(jnp.any(is_lost), 0.0, self.innovation)
+        whitened = jnp.einsum("kij,kj->ki", law.precision, e)
+        ratio = _log_ratios(
+            squares=jnp.sum(e * whitened, axis=1),
+            products=jnp.sum(past * whitened, axis=1),
+            before=jnp.einsum("ki,kij,kj->k", past, law.precision, past),
+            num_seen=jnp.sum(~is_lost),
+            slack=slack,
+        )
+        begins_now = 1 / ((self.age + 1.0) * (self.age + 2.0))
         return Evidence(
             xhat=filtered.xhat,
+            innovation=jnp.where(jnp.any(is_lost), 0.0, e),
             log_likelihood=self.log_likelihood + filtered.log_density,
-            ratios=jnp.minimum((self.ratios + begins_now) * step, LARGEST),
+            ratios=jnp.minimum((self.ratios + begins_now) * jnp.exp(ratio), LARGEST),
             time=self.time + 1,
+            age=self.age + 1,
         )
 
-    def likely_members(self, *, delta: Float[Array, ""]) -> Bool[Array, " member"]:
-        """The members that the likelihood leaves; the likeliest always is."""
+    def likely_members(
+        self, among: Bool[Array, " member"], *, delta: Float[Array, ""]
+    ) -> Bool[Array, " member"]:
+        """The given members that the likelihood leaves; the likeliest of them always is."""
         mixture = jax.nn.logsumexp(self.log_likelihood) - jnp.log(len(self.log_likelihood))
-        return self.log_likelihood >= mixture + jnp.log(delta)
+        best = jnp.argmax(jnp.where(among, self.log_likelihood, -jnp.inf))
+        is_likely = self.log_likelihood >= mixture + jnp.log(delta)
+        return among & (is_likely | (jnp.arange(len(among)) == best))
 
     def misfit(self) -> Float[Array, ""]:
         """log min_i E_i: the evidence of the innovations against the best-fitting member."""
-        mixture = jnp.mean(self.ratios, axis=0) + 1 / (self.time + 1.0)
+        mixture = jnp.mean(self.ratios, axis=0) + 1 / (self.age + 1.0)
         return jnp.log(jnp.min(mixture))
+
+    def begin_anew(self, when: Bool[Array, ""]) -> "Evidence":
+        """The same beliefs with nothing known of the members; nothing changes unless `when`."""
+        return replace(
+            self,
+            log_likelihood=jnp.where(when, 0.0, self.log_likelihood),
+            ratios=jnp.where(when, 0.0, self.ratios),
+            age=jnp.where(when, 0, self.age),
+        )
+
+
+def _log_ratios(
+    *, squares: Array, products: Array, before: Array, num_seen: Array, slack: Array
+) -> Float[Array, "alternative member"]:
+    """log g of all alternatives."""
+    scales, r = jnp.asarray(SCALES)[:, None], jnp.asarray(CORRELATIONS)[:, None]
+    fair = jnp.where(scales > 1, 1 / (1 + slack), 1 + slack)
+    by_size = -0.5 * num_seen * jnp.log(scales) + 0.5 * (1 - 1 / scales) * fair * squares[None]
+    by_past = r * products[None] - 0.5 * r**2 * before[None]
+    return jnp.concatenate([by_size, by_past])
 
 
 _laws = jax.jit(jax.vmap(jax.vmap(innovation_law)))  # of every step and member

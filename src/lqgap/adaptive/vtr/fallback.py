@@ -1,8 +1,4 @@
-"""The policy that takes over when an adaptive algorithm gives up.
-
-For plants that are stable by themselves it is zero input. For others that would be unsafe: there it is a
-linear controller that stabilises all members.
-"""
+"""The policy that takes over when LQG-VTR gives up, if none of its own controllers is safe on all members."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -17,19 +13,30 @@ from lqgap.training.stabilizer import find_stabilizer
 STABLE = 0.999  # spectral radius of a member that may be left alone
 
 
-def choose_fallback(fallback: AbstractPolicy | None, members: Finite) -> AbstractPolicy:
-    """The given policy, or the least that is safe on all members."""
+def zero_or_stabilizer(members: Finite) -> AbstractPolicy:
+    """No input at all, as in the paper, if all members are stable; else one controller that makes them so."""
     systems = members.systems
-    if fallback is not None:
-        require_fit(require_policy("fallback", fallback), systems)
-        return fallback
     if np.max(np.abs(np.linalg.eigvals(np.asarray(systems.A)))) < STABLE:
         p, m = systems.num_outputs, systems.num_inputs
         return LinearDynamic(jnp.zeros((1, 1)), jnp.zeros((1, p)), jnp.zeros((m, 1)), jnp.zeros((m, p)))
+    found = stabilizer_or_none(members)
+    if found is None:
+        raise InvalidArgumentError(
+            "fallback is missing, and no linear controller was found that stabilises all members. Give one "
+            "in Python, such as fallback=ModelBank(members.systems), or another alarm than 'ball'"
+        )
+    return found
+
+
+def stabilizer_or_none(members: Finite) -> AbstractPolicy | None:
+    """One linear controller that stabilises all members, if it is found."""
     try:
         return find_stabilizer(members)
-    except NotConvergedError as error:
-        raise InvalidArgumentError(
-            f"fallback is missing, and none was found: {error}. Give one in Python, such as "
-            f"fallback=ModelBank(members.systems); a study has no key for it: leave out vtr"
-        ) from None
+    except NotConvergedError:
+        return None
+
+
+def require_fallback(fallback: AbstractPolicy, members: Finite) -> AbstractPolicy:
+    """The given policy, if it fits the members."""
+    require_fit(require_policy("fallback", fallback), members.systems)
+    return fallback

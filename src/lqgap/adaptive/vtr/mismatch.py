@@ -18,7 +18,7 @@ from jaxtyping import Array
 from lqgap.evaluation.reference import emit
 from lqgap.linalg import solve_psd
 from lqgap.simulators import AbstractFamily, Finite
-from lqgap.simulators.finite import solve_members
+from lqgap.systems.optimum import solve_members
 from lqgap.systems import LQG, Optimum, steady_correct, steady_predict, value_target
 
 NUM_PLANTS = 64
@@ -26,7 +26,7 @@ NUM_STEPS = 1_000
 MARGIN = 1.5
 
 
-def mismatch(family: AbstractFamily, members: Finite, *, weighting: str) -> tuple[float, float]:
+def mismatch(family: AbstractFamily | Finite, members: Finite, *, weighting: str) -> tuple[float, float]:
     """`resolution` and `slack` of a class whose truth may lie between its members."""
     drawn = family.sample(NUM_PLANTS, key=jax.random.key(0), replace=True)
     optima = solve_members(members.systems)

@@ -1,4 +1,4 @@
-"""The variants of LQG-VTR: each an ablation of one idea."""
+"""How LQG-VTR learns and acts; its numbers are in `calibration`."""
 
 from typing import Any, Literal
 
@@ -8,30 +8,52 @@ from lqgap.arguments import read_count
 from lqgap.errors import InvalidArgumentError
 
 CHOICES = {
+    "confidence": ("likelihood", "targets"),
+    "plan": ("bayes", "minimax", "optimistic"),
+    "alarm": ("misfit", "ball", "none"),
+    "filters": ("exact", "steady"),
     "history": ("clipped", "full"),
-    "weighting": ("equal", "variance"),
-    "confidence": ("targets", "likelihood"),
+    "weighting": ("variance", "equal"),
 }
 
 
 class VTROptions(eqx.Module):
-    """How LQG-VTR is run.
+    """The variants of the algorithm.
 
     Args:
-        history: what members predict from: the last `length` steps, or all of them.
-        weighting: of samples in the regression: equally, or by 1 / Var of the target under the model acted
-            on, given the past.
-        confidence: what makes the set: value targets, or the likelihood.
-        buffer_size: how many samples are buffered before the exact score is taken; 0 takes it at every step.
-            The switches are the same.
-        stops_on_misfit: whether control passes to the fallback when the observations fit no member.
+        confidence: which members are still possible: those that the likelihood leaves, found anew at every
+            step, or those near the estimate of value-target regression, found anew at a switch.
+        plan: which of the controllers of the members is acted by: that with the smallest excess in the mean
+            over the posterior ("bayes"), with the smallest worst excess over the set ("minimax"), or that of
+            the member of the set with the smallest J ("optimistic").
+        alarm: when another policy takes over: while the observations fit no member ("misfit"), for ever once
+            the belief has left a ball ("ball"), or never.
+        filters: of the members: exact from the first step on, or steady.
+        history: with value targets, what the members predict from.
+        weighting: of value targets: by one over the largest variance that a possible member gives them, so
+            that the radius is one of standard deviations in every loop, or equal.
+        buffer_size: with value targets, samples that wait for the exact score; 0 takes it at every step.
     """
 
+    confidence: Literal["likelihood", "targets"] = eqx.field(static=True, default="likelihood")
+    plan: Literal["bayes", "minimax", "optimistic"] = eqx.field(static=True, default="bayes")
+    alarm: Literal["misfit", "ball", "none"] = eqx.field(static=True, default="misfit")
+    filters: Literal["exact", "steady"] = eqx.field(static=True, default="exact")
     history: Literal["clipped", "full"] = eqx.field(static=True, default="clipped")
-    weighting: Literal["equal", "variance"] = eqx.field(static=True, default="equal")
-    confidence: Literal["targets", "likelihood"] = eqx.field(static=True, default="targets")
+    weighting: Literal["variance", "equal"] = eqx.field(static=True, default="variance")
     buffer_size: int = eqx.field(static=True, default=64)
-    stops_on_misfit: bool = eqx.field(static=True, default=True)
+
+    @staticmethod
+    def as_in_the_paper(**changes: Any) -> "VTROptions":
+        """Value targets of equal weight from clipped histories, optimism, and a halt that is final."""
+        paper: dict[str, Any] = {
+            "confidence": "targets",
+            "plan": "optimistic",
+            "alarm": "ball",
+            "filters": "steady",
+            "weighting": "equal",
+        }
+        return VTROptions(**(paper | changes))
 
     def __check_init__(self) -> None:
         for name, allowed in CHOICES.items():

@@ -1,0 +1,63 @@
+"""What online methods have in common: a learner is a policy that can say what it believes.
+
+    memory, u = learner.step(memory, y, u_last)      as every policy
+    learner.snapshot(memory)                         the model acted on, what is still possible, its status
+
+A snapshot is a pure function of the memory, so that gaps, regret, rollouts, controllers and environments take
+a learner as it is, and one loop (`adaptive.run`) gives an account of all of them.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from lqgap.policies import AbstractPolicy
+from lqgap.policies.policy import Memory
+
+
+class Snapshot(eqx.Module):
+    """What a learner believes after a step; what it does not have is of length zero."""
+
+    acts_on: Float[Array, " parameter"]  # the parameters of the model acted on
+    plausible: Bool[Array, " member"]
+    num_changes: Int[Array, ""]  # of the model acted on or its set, so far: a switch is where it grows
+    status: Int[Array, ""]  # 0 while it learns, else the number, from one, of one of its `reasons`
+    figures: dict[str, Float[Array, ""]]  # of its own, traced and drawn by name
+
+
+def nothing_told() -> Snapshot:
+    """The snapshot of a policy that does not say what it believes."""
+    return Snapshot(jnp.zeros(0), jnp.zeros(0, dtype=bool), jnp.asarray(0), jnp.asarray(0), {})
+
+
+class AbstractLearner(AbstractPolicy):
+    """A policy that learns on the plant, and says what."""
+
+    reasons: ClassVar[tuple[tuple[str, str], ...]] = ()  # name and advice of each status
+    members: eqx.AbstractVar[Any]  # the `Finite` class that `plausible` counts, if it does
+
+    @abc.abstractmethod
+    def snapshot(self, memory: Memory) -> Snapshot:
+        """What it believes."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Warnings that can be given before anything is observed."""
+        return ()
+
+    def side_by_side(self) -> "AbstractLearner":
+        """The same learner, as it is best run with others in one program."""
+        return self
+
+    def scan(self, step: Callable[..., tuple[Any, Any]], state: Any, inputs: Any) -> tuple[Any, Any]:
+        """What `lax.scan` does with `step(state, input)`, for one run alone; `state.memory` is its own."""
+        return jax.lax.scan(step, state, inputs)
+
+    def trainable(self) -> Any:
+        """Nothing: it learns by itself."""
+        return jax.tree.map(lambda _: False, self)

@@ -1,0 +1,71 @@
+"""Which member's controller to act by, given what is still possible.
+
+With E_ij the long-run excess a step of member i's stationary controller on plant j, over the optimum there,
+
+    optimistic   the member of the set U with the smallest J      (the paper)
+    minimax      argmin_i max_{j in U} E_ij                       (robust training's idea inside of the loop)
+    bayes        argmin_i sum_j w_j E_ij ,  w the posterior on U
+
+Whichever it is, max_{j in U} E_ij bounds the rate of excess with the probability that U holds the truth.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from lqgap.evaluation.exact import average_excess
+from lqgap.policies import LinearStep
+from lqgap.policies.optimal import linear_step
+from lqgap.systems import LQG, Optimum
+
+RUIN = 1e4  # times the largest J: what a step costs under a controller that does not stabilise the plant
+
+
+class Plans(eqx.Module):
+    """The excess of every member's controller on every member, and J of each."""
+
+    J: Float[Array, " member"]
+    excess: Float[Array, "controller plant"]  # of no entries where only J is asked for
+    kind: str = eqx.field(static=True)
+
+    def __init__(self, systems: LQG, optima: Optimum, kind: str, *, has_excess: bool):
+        self.J, self.kind = optima.J, kind
+        self.excess = excess_rates(systems, optima) if has_excess else jnp.zeros((0, 0))
+
+    def choose(
+        self, possible: Bool[Array, " member"], log_likelihood: Float[Array, " member"]
+    ) -> Int[Array, ""]:
+        """The member whose controller to act by."""
+        if self.kind == "optimistic":
+            return jnp.argmin(jnp.where(possible, self.J, jnp.inf))
+        if self.kind == "minimax":
+            return jnp.argmin(jnp.max(jnp.where(possible[None, :], self._cost, -jnp.inf), axis=1))
+        weights = jax.nn.softmax(jnp.where(possible, log_likelihood, -jnp.inf))
+        return jnp.argmin(self._cost @ weights)
+
+    def rate(self, chosen: Int[Array, ""], possible: Bool[Array, " member"]) -> Float[Array, ""]:
+        """The largest excess a step on a possible member; infinite if one is not stabilised."""
+        return jnp.max(jnp.where(possible, self.excess[chosen], 0.0))
+
+    def safest(self) -> int | None:
+        """The member whose controller loses least in the worst case; None if each fails to stabilise one."""
+        worst = jnp.max(self.excess, axis=1)
+        return int(jnp.argmin(worst)) if jnp.any(jnp.isfinite(worst)) else None
+
+    @property
+    def _cost(self) -> Float[Array, "controller plant"]:
+        """The excess, with a large number for infinity: posterior weights of zero make no nonsense of it."""
+        return jnp.minimum(self.excess, RUIN * jnp.max(self.J))
+
+
+@jax.jit
+def excess_rates(systems: LQG, optima: Optimum) -> Float[Array, "controller plant"]:
+    """E_ij, infinite where controller i does not stabilise plant j."""
+    controllers = jax.vmap(lambda plant, optimum: linear_step(plant, optimum.K, optimum.L))(systems, optima)
+
+    def of_controller(controller: LinearStep) -> Array:
+        return jax.vmap(lambda plant, optimum: average_excess(controller, plant, optimum))(systems, optima)
+
+    # One controller after the other: their loops must not run at the same time (docs/decisions/0005).
+    return jax.lax.map(of_controller, controllers)
