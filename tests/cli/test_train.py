@@ -8,14 +8,20 @@ OPTIONS = dict(seed=None, trust=False)
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Robust training. training ended where it began")  # after two steps
 def test_the_policy_of_a_method_is_saved(study, tmp_path):
     run_train(study, tmp_path / "robust.safetensors", method="robust", **OPTIONS)
     assert isinstance(lg.load_policy(tmp_path / "robust.safetensors"), ModelBank)
 
 
 def test_a_method_that_is_not_there_is_named(study, tmp_path):
-    with pytest.raises(lg.InvalidArgumentError, match="no method 'magic', only bank, robust"):
-        run_train(study, tmp_path / "p", method="magic", **OPTIONS)
+    with pytest.raises(lg.InvalidArgumentError, match="no method 'qqq'; there are nominal, linear, "):
+        run_train(study, tmp_path / "p", method="qqq", **OPTIONS)
+
+
+def test_what_knows_the_plant_cannot_be_saved(study, tmp_path):
+    with pytest.raises(lg.InvalidArgumentError, match="'oracle' knows the plant: there is no policy"):
+        run_train(study, tmp_path / "p", method="oracle", **OPTIONS)
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_any_work(study, tmp_path):

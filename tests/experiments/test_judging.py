@@ -4,6 +4,7 @@ import pytest
 
 import lqgap as lg
 from lqgap.experiments.judging import FRESH, gaps_of, judge, optimum
+from lqgap.experiments.methods.base import Knowing
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants, key_for
 from lqgap.experiments.units import NOISE, Workspace
@@ -62,7 +63,7 @@ def test_the_worst_in_the_ranges_is_searched_for_and_judged_on_fresh_noise(tmp_p
 
 
 def test_a_controller_that_knows_the_plant_has_no_gap(workspace):
-    found = judge(workspace, "oracle", None, num_rollouts=64, idle=[])
+    found = judge(workspace, "oracle", Knowing(None), num_rollouts=64, idle=[])
     assert found.gaps.box_worst.mean == found.gaps.real_worst.mean == found.upper == 0
     assert found.unfit is None
 

@@ -1,9 +1,11 @@
 import json
+import re
 import tomllib
 
 import pydantic
 import pytest
 
+from lqgap.experiments.methods import METHODS
 from lqgap.experiments.parsing import default_study, example_text, parse_study
 from lqgap.experiments.study import Choices, Methods, Study, schema, which_plant
 
@@ -17,7 +19,8 @@ def test_the_example_is_what_the_tables_have_by_default():
 def test_the_example_shows_every_table():
     table = tomllib.loads(example_text())
     assert set(table) | {"cost"} == set(Study.model_fields)
-    assert set(table["methods"]) == set(Methods.model_fields)
+    left_out = re.findall(r"^# (\w+) = {}", example_text(), re.MULTILINE)
+    assert {*table["methods"], *left_out} == set(Methods.model_fields) == set(METHODS)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +36,13 @@ def test_a_study_resolved_to_toml_is_the_same_study(plant, tmp_path):
     study = Study.model_validate({"plant": plant, "cost": {"R": [[2.0]]}, "real": {"plants": [{"a": 0.1}]}})
     assert parse_study(study.to_toml(), name="x", folder=tmp_path)[0] == study
     assert which_plant(study.plant) == which_plant(plant)
+
+
+def test_the_example_explains_every_option_of_a_method():
+    table = tomllib.loads(re.sub(r"^# (\w+ = )", r"\1", example_text(), flags=re.MULTILINE))["methods"]
+    for name, method in METHODS.items():
+        assert table[name].keys() == method.model_fields.keys()
+        assert method.model_validate(table[name])
 
 
 def test_choices_stay_choices():

@@ -8,9 +8,11 @@ import lqgap as lg
 from lqgap.experiments import units
 from lqgap.experiments.judging import judge, optimum
 from lqgap.experiments.members import audit
+from lqgap.experiments.methods import METHODS
+from lqgap.experiments.methods.base import AbstractMethod, Knowing, Made
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants, key_for
-from lqgap.experiments.results import Theory
+from lqgap.experiments.results import Theory, TrainedPolicy
 
 
 def plants_of(tmp_path, plant, more=""):
@@ -53,8 +55,7 @@ def test_gaps_are_those_of_a_task_that_ends_or_goes_on(tmp_path, ends):
     study = plants.study.model_copy(update={"ends": ends})
     plants = Plants(study, plants.source, trust=False)
     workspace = units.Workspace(plants, [0, 1, 2, 3], tmp_path)
-    trained = units.train(workspace, "bank", key="0" * 8)
-    bank = lg.load_policy(tmp_path / trained.file)
+    bank = workspace.make("bank", METHODS["bank"](), tmp_path).policy
     assert bank.horizon == (5 if ends else None)
     judged = judge(workspace, "bank", bank, num_rollouts=200, idle=[np.inf] * len(workspace.is_solvable))
     alone = lg.gap(
@@ -108,12 +109,19 @@ def test_a_fuzzed_plant_is_audited_or_refused(tmp_path_factory, matrices, low, h
     assert "\n" not in message
 
 
-def test_what_training_complains_of_names_the_method(tmp_path, monkeypatch):
-    def make(*_, **__):
-        lg.errors.warn("nothing was gained")
-        return units.Made(lg.policies.Zero(num_inputs=1, num_outputs=1), has_improved=False)
+class Vain(AbstractMethod):
+    label, kind, about = "Vain training", "trained", "It gains nothing."
 
-    monkeypatch.setattr(units, "make_policy", make)
+    def make(self, setting):
+        lg.errors.warn(f"nothing was gained in {setting.horizon} steps")
+        return Made(lg.policies.Zero(num_inputs=1, num_outputs=1), has_improved=False)
+
+
+def test_what_a_method_complains_of_names_it_and_what_a_file_can_hold_is_kept(tmp_path):
     workspace = units.Workspace(plants_of(tmp_path, UNSTABLE, "[grid]\npoints = 2"), [0, 1], tmp_path)
-    with pytest.warns(lg.LqgapWarning, match="Robust training: nothing was gained"):
-        assert not units.train(workspace, "robust", key="0" * 8).has_improved
+    with pytest.warns(lg.LqgapWarning, match="Vain training: nothing was gained in 5 steps"):
+        kept = units.keep(workspace, lambda: workspace.make("vain", Vain(), tmp_path), "vain-0")
+    assert not kept.has_improved
+    assert kept.file == "policies/vain-0.safetensors"
+    assert lg.load_policy(tmp_path / kept.file).num_inputs == 1
+    assert units.keep(workspace, lambda: Made(Knowing(None)), "knowing") == TrainedPolicy()

@@ -9,6 +9,7 @@ import pytest
 import lqgap as lg
 from lqgap.archives import read_arrays, write_arrays
 from lqgap.policies import AbstractPolicy, Mixture
+from lqgap.policies.serialization import can_save
 
 
 @pytest.mark.parametrize("name", sorted(every_policy.NAMES))
@@ -127,3 +128,10 @@ def test_forged_numbers_are_refused_and_fill_no_memory(tmp_path, name, field, no
     forge(path, lambda header, arrays: header["policy"]["fields"].update({field: node}))
     with pytest.raises(lg.CorruptFileError, match=f"{name} has {field} = "):
         lg.load_policy(path)
+
+
+def test_a_file_can_hold_policies_of_lqgap_and_nothing_else():
+    assert can_save(lg.policies.Zero(num_inputs=1, num_outputs=1))
+    assert not can_save(Foreign())
+    assert not can_save(lg.policies.RandomProbe(2, Foreign()))
+    assert not can_save((1, 2))

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from example_record import example_record
 
-from lqgap.report.palette import DARK, LIGHT, NUM_COLOURS, NUM_SHADES, shade, styles_of_methods
+from lqgap.experiments.methods import METHODS
+from lqgap.experiments.record import Record
+from lqgap.report.palette import DARK, LIGHT, NUM_COLOURS, NUM_HUES, NUM_SHADES, shade, styles_of_methods
 
 # Machado, Oliveira and Fernandes (2009), severity 1: what linear RGB looks like without one kind of cone.
 SIGHT = {
@@ -73,10 +75,11 @@ def test_lines_stand_out_from_the_background(palette):
 
 
 @pytest.mark.parametrize("sight", list(SIGHT))
-def test_colours_of_methods_stay_apart_without_one_kind_of_cone(palette, sight):
-    """0.1 in OKLab is five times what is just noticeable (about 0.02)."""
-    colours = [seen(palette[f"method-{index}"], sight) for index in range(1, NUM_COLOURS + 1)]
-    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(colours, 2)) > 0.1
+@pytest.mark.parametrize(("count", "apart"), [(NUM_HUES, 0.1), (NUM_COLOURS, 0.06)])
+def test_colours_of_methods_stay_apart_without_one_kind_of_cone(palette, sight, count, apart):
+    """About 0.02 in OKLab is just noticeable: those of all hues are five times, all are three times apart."""
+    colours = [seen(palette[f"method-{index}"], sight) for index in range(1, count + 1)]
+    assert min(np.linalg.norm(a - b) for a, b in itertools.combinations(colours, 2)) > apart
 
 
 def test_a_map_leads_from_the_background_to_the_ink(palette):
@@ -98,3 +101,16 @@ def test_each_method_has_a_style_of_its_own_that_is_the_same_on_every_page():
     kept = [method for method in reversed(record.methods) if method.name in ("vtr", "bank")]
     fewer = styles_of_methods(record.model_copy(update={"methods": kept, "recommended": "vtr"}))
     assert fewer == {name: styles[name] for name in ("vtr", "bank")}
+
+
+def test_sixteen_methods_have_colours_of_their_own_and_hues_differ_in_dash_and_symbol():
+    record = example_record()
+    known = [name for name, method in METHODS.items() if method.kind != "reference"]
+    names = [*known, *(f"new {index}" for index in range(NUM_COLOURS - len(known)))]
+    methods = [record.methods[0].model_copy(update={"name": name}) for name in names]
+    styles = styles_of_methods(Record.model_construct(methods=methods)).values()
+    assert len({style.colour for style in styles}) == NUM_COLOURS
+    hues = [(int(style.colour.removeprefix("method-")) - 1) % NUM_HUES for style in styles]
+    for trait in ("is_dashed", "symbol"):
+        seen_as = [(hue, getattr(style, trait)) for hue, style in zip(hues, styles, strict=True)]
+        assert len(set(seen_as)) == NUM_COLOURS

@@ -51,3 +51,15 @@ def test_adaptation_shows_regret_models_and_switches():
     assert list(regret.marks[-1].y) == run.regret
     assert list(models.marks[-1].y) == run.set_size
     assert [mark.value for mark in regret.marks if isinstance(mark, Rule)] == pytest.approx(run.switches)
+    assert models.marks[-1].hover[4] == "step 40, 22 models left, acting on stiffness 0.7, gain 3"
+
+
+def test_a_learner_without_sets_of_members_is_shown_with_its_own_figures():
+    record = example_record()
+    size = len(record.adaptations[0].times)
+    bare = {"set_size": None, "model": None, "switches": [], "figures": {"step size": [0.5] * size}}
+    [figure] = adaptation_figures(record, [record.adaptations[0].model_copy(update=bare)])
+    assert [panel.y.label for panel in figure.panels] == ["Regret", "Step size"]
+    assert list(figure.panels[1].marks[-1].y) == [0.5] * size
+    assert figure.panels[0].marks[-1].hover[1] == "step 10"
+    assert "model acted on" not in figure.caption

@@ -39,6 +39,7 @@ Study = Annotated[
     Path | None, typer.Argument(help="A study file, as `lqgap init` writes (default: the built-in study).")
 ]
 Policy = Annotated[Path, typer.Argument(help="A policy file written by `transfer` or `train`.")]
+Method = Annotated[str, typer.Option(help="Which method, such as robust; see `lqgap init`.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Seed = Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Use this seed instead of the study's.")]
 Trust = Annotated[
@@ -178,7 +179,7 @@ def transfer(  # noqa: PLR0913, PLR0917
 @app.command()
 def train(
     study: Study = None,
-    method: Annotated[str, typer.Option(help="Which method of the study.")] = "robust",
+    method: Method = "robust",
     output: Annotated[
         Path, typer.Option("-o", "--output", parser=read_output, help="The policy file to write.")
     ] = Path("policy.safetensors"),
@@ -214,6 +215,7 @@ def certify(
 @app.command()
 def adapt(
     study: Study = None,
+    method: Method = "vtr",
     steps: Annotated[
         int | None,
         typer.Option(min=1, max=10_000_000, help="Number of steps (default: the study's horizon)."),
@@ -222,10 +224,10 @@ def adapt(
     trust: Trust = False,
     as_json: Json = False,
 ) -> None:
-    """Run LQG-VTR on the first real plant of a study and report what it did."""
+    """Run a method, such as LQG-VTR, on the first real plant of a study and report what it learned."""
     from lqgap.cli.adapt import run_adapt
 
-    run_adapt(study, seed=seed, steps=steps, trust=trust, as_json=as_json)
+    run_adapt(study, method=method, seed=seed, steps=steps, trust=trust, as_json=as_json)
 
 
 @app.command()

@@ -11,6 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from lqgap.errors import InvalidArgumentError, did_you_mean
+from lqgap.experiments.methods import METHODS
+from lqgap.experiments.methods.base import AbstractMethod
 from lqgap.experiments.parsing import Source, default_study, read_study
 from lqgap.experiments.study import Study
 
@@ -45,6 +48,14 @@ def open_workspace(path: Path | None, *, seed: int | None, trust: bool) -> Any:
     from lqgap.experiments.work import Work
 
     return run_audit(Work(Plants(study, source, trust=trust)), Path())[0]
+
+
+def method_of(study: Study, name: str) -> AbstractMethod:
+    """A method by its name: with the options that the study gives it, else with those it has by default."""
+    if name not in METHODS:
+        hint = did_you_mean(name, METHODS) or f"; there are {', '.join(METHODS)}"
+        raise InvalidArgumentError(f"there is no method {name!r}{hint}")
+    return study.methods.chosen.get(name) or METHODS[name]()
 
 
 def print_rows(rows: list[dict[str, Any]], title: str, *, as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lqgap.cli.session import open_workspace
+from lqgap.cli.session import method_of, open_study, open_workspace
 from lqgap.errors import InvalidArgumentError
 from lqgap.files import require_folder
 
@@ -12,23 +12,12 @@ def run_train(path: Path | None, output: Path, *, method: str, seed: int | None,
     if output.is_dir():
         raise InvalidArgumentError(f"{output} is a folder, expected the name of a file")
     require_folder(output.parent)
+    chosen = method_of(open_study(path)[0], method)  # before any work
+    if chosen.kind == "reference":
+        raise InvalidArgumentError(f"the method {method!r} knows the plant: there is no policy to save")
     workspace = open_workspace(path, seed=seed, trust=trust)
 
-    from lqgap.experiments.methods import make_policy
     from lqgap.policies import save_policy
 
-    study = workspace.study
-    chosen = {name: part for name, part in study.methods.chosen.items() if name not in ("oracle", "vtr")}
-    if method not in chosen:
-        raise InvalidArgumentError(f"the study has no method {method!r}, only {', '.join(chosen)}")
-    made = make_policy(
-        method,
-        chosen[method],
-        family=workspace.plants.family,
-        members=workspace.members,
-        horizon=study.horizon,
-        ends=study.ends,
-        seed=study.seed,
-        checkpoints=output.with_name(f"{output.name}.checkpoints"),
-    )
-    save_policy(output, made.policy)
+    checkpoints = output.with_name(f"{output.name}.checkpoints")
+    save_policy(output, workspace.make(method, chosen, checkpoints).policy)

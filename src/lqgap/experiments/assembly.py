@@ -4,10 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lqgap.experiments.methods import ABOUT
+from lqgap.experiments.methods import METHODS
 from lqgap.experiments.recommendation import Candidate, Recommendation, is_within_noise, recommend
 from lqgap.experiments.record import (
     FORMAT,
+    Adaptation,
     Audit,
     Bracket,
     Gaps,
@@ -17,9 +18,10 @@ from lqgap.experiments.record import (
     Method,
     MethodGaps,
     Record,
+    Series,
     Trajectory,
 )
-from lqgap.experiments.results import Growth, Judged, JudgedPlants, LowerBound, Theory, TrainedPolicy
+from lqgap.experiments.results import Judged, JudgedPlants, LowerBound, Theory, TrainedPolicy
 from lqgap.experiments.study import Study
 from lqgap.experiments.units import DELTA
 
@@ -33,7 +35,8 @@ class Measured:
     trained: TrainedPolicy
     judged: Judged
     runs: Sequence[Trajectory]
-    growth: Growth
+    growth: Series | None
+    adaptations: Sequence[Adaptation]
 
 
 @dataclass(frozen=True)
@@ -63,11 +66,11 @@ def assemble(
         {
             name: candidate(each.trained, each.judged)
             for name, each in methods.items()
-            if ABOUT[name].kind != "reference"
+            if METHODS[name].kind != "reference"
         }
     )
     left_out = [
-        LeftOut(name=name, label=ABOUT[name].label, reason=why) for name, why in results.left_out.items()
+        LeftOut(name=name, label=METHODS[name].label, reason=why) for name, why in results.left_out.items()
     ]
     return Record(
         format=FORMAT,
@@ -96,7 +99,7 @@ def assemble(
         heat_map=_heat_map(results),
         bracket=None if found.method is None else _bracket(study, results, found.method),
         trajectories=[run for each in methods.values() for run in each.runs],
-        adaptations=[told for each in methods.values() for told in each.growth.adaptations] or None,
+        adaptations=[told for each in methods.values() for told in each.adaptations] or None,
         bounds=results.theory.sheet,
         timings=dict(timings),
     )
@@ -108,12 +111,12 @@ def candidate(trained: TrainedPolicy, judged: Judged) -> Candidate:
 
 
 def _method(name: str, measured: Measured) -> Method:
-    about = ABOUT[name]
+    method = METHODS[name]
     return Method(
         name=name,
-        label=about.label,
-        kind=about.kind,
-        description=about.description,
+        label=method.label,
+        kind=method.kind,
+        description=method.about,
         history=measured.trained.history,
         policy_file=measured.trained.file,
         has_improved=measured.trained.has_improved,
@@ -123,7 +126,7 @@ def _method(name: str, measured: Measured) -> Method:
 
 def _disagreement(gaps: Sequence[MethodGaps], found: Recommendation) -> list[str]:
     """Without a search of the ranges the choice rests on the class: say if the real plants disagree."""
-    real = {part.method: part.real_worst for part in gaps if ABOUT[part.method].kind != "reference"}
+    real = {part.method: part.real_worst for part in gaps if METHODS[part.method].kind != "reference"}
     if found.method is None or any(part.box_worst is not None for part in gaps):
         return []
     best = min(real, key=lambda name: real[name].mean)
@@ -131,8 +134,8 @@ def _disagreement(gaps: Sequence[MethodGaps], found: Recommendation) -> list[str
     if is_within_noise(more, math.hypot(real[best].stderr, real[found.method].stderr), real[best].mean):
         return []
     return [
-        f"on the real plants {ABOUT[best].label} has the smaller worst gap ({real[best].mean:.3g} against "
-        f"{real[found.method].mean:.3g} of {ABOUT[found.method].label}), and there are no ranges to search"
+        f"on the real plants {METHODS[best].label} has the smaller worst gap ({real[best].mean:.3g} against "
+        f"{real[found.method].mean:.3g} of {METHODS[found.method].label}), and there are no ranges to search"
     ]
 
 
@@ -146,13 +149,13 @@ def _too_few_members(study: Study, gaps: Sequence[MethodGaps], found: Recommenda
         return []
     remedy = "give [grid] more points" if study.grid.points == "auto" else '[grid] points = "auto" adds them'
     return [
-        f"more members are needed: the worst gap of {ABOUT[part.method].label} in the ranges is {ratio:.2g} "
-        f"times that over the class ({remedy})"
+        f"more members are needed: the worst gap of {METHODS[part.method].label} in the ranges is "
+        f"{ratio:.2g} times that over the class ({remedy})"
     ]
 
 
 def _horizons(results: Results) -> HorizonStudy | None:
-    series = [each.growth.series for each in results.methods.values() if each.growth.series is not None]
+    series = [each.growth for each in results.methods.values() if each.growth is not None]
     bound = [] if results.lower is None else [results.lower.series]
     return HorizonStudy(series=[*series, *bound]) if series else None
 
@@ -163,7 +166,7 @@ def _heat_map(results: Results) -> HeatMap | None:
     maps = [
         each.judged.heat_map
         for name, each in results.methods.items()
-        if ABOUT[name].kind != "reference" and each.judged.heat_map is not None
+        if METHODS[name].kind != "reference" and each.judged.heat_map is not None
     ]
     return results.plants.heat_map.model_copy(update={"maps": maps})
 

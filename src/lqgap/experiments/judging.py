@@ -18,6 +18,7 @@ from lqgap.evaluation.worst import Search
 from lqgap.experiments import estimates
 from lqgap.experiments.endurance import find_collapse
 from lqgap.experiments.fitness import find_trouble
+from lqgap.experiments.methods.base import AbstractMethod, Knowing
 from lqgap.experiments.plants import BoxMap, key_for
 from lqgap.experiments.record import Estimate, GapMap, HeatMap, MethodGaps, Parameter, Plant
 from lqgap.experiments.results import Judged, JudgedPlants
@@ -72,19 +73,19 @@ def optimum(workspace: Workspace) -> JudgedPlants:
 def judge(
     workspace: Workspace,
     name: str,
-    policy: AbstractPolicy | None,
+    policy: AbstractPolicy | Knowing,
     *,
     num_rollouts: int,
     idle: Sequence[float],
-    num_climbs: int = 8,
+    num_climbs: int = AbstractMethod.num_climbs,
 ) -> Judged:
-    """The gaps of a method, and what speaks against it; None knows the plant.
+    """The gaps of a method, and what speaks against it.
 
     Args:
         idle: gaps of zero input.
         num_climbs: of the search.
     """
-    if policy is None:
+    if isinstance(policy, Knowing):
         found, searched, unfit = _no_gaps(len(workspace.judged.A)), None, None
     else:
         found = gaps_of(workspace, policy, workspace.judged, num_rollouts)

@@ -13,8 +13,9 @@ import pydantic
 from pydantic import BaseModel
 
 from lqgap.errors import InvalidArgumentError, InvalidStudyError, did_you_mean
+from lqgap.experiments.methods import METHODS
 from lqgap.experiments.study import PLANTS, Study
-from lqgap.experiments.toml import BARE, find_lines, line_of, require_modest
+from lqgap.experiments.toml import BARE, find_lines, line_of, require_modest, write_entry
 from lqgap.files import read_bytes
 
 MAX_SIZE = 2**21  # bytes of a study
@@ -41,8 +42,10 @@ class Source:
 
 
 def example_text() -> str:
-    """The commented example: the default study."""
-    return resources.files("lqgap.experiments").joinpath("example.toml").read_text(encoding="utf-8")
+    """The commented example: the default study, with all methods that there are."""
+    text = resources.files("lqgap.experiments").joinpath("example.toml").read_text(encoding="utf-8")
+    rows = sorted(map(_example_of, METHODS), key=lambda row: row.startswith("\n"))  # tables come last
+    return text.replace("# METHODS", "\n".join(rows))
 
 
 def default_study() -> tuple[Study, Source]:
@@ -88,6 +91,25 @@ def check_study(table: Mapping[str, Any], source: Source) -> Study:
         raise source.error(path, _explain(first) + more) from None
     except RecursionError:
         raise source.error((), "tables are nested too deeply") from None
+
+
+def _example_of(name: str) -> str:
+    """The line of a method in the example, or its table if it has many options; as a comment if left out."""
+    method, options = METHODS[name], METHODS[name]().model_dump()
+    mark = "" if method.is_default else "# "
+    if len(options) <= 2:
+        return f"{mark + write_entry(name, options):<43} # {method.about}"
+    rows = [f"\n{mark + f'[methods.{name}]':<27} # {method.about}"]
+    for key, value in options.items():
+        field = method.model_fields[key]
+        entry = mark + write_entry(key, value) if value is not None else _commented(key, field)
+        rows.append(f"{entry:<27} # {field.description}")
+    return "\n".join(rows)
+
+
+def _commented(key: str, field: Any) -> str:
+    """A key that has no value by default, with one that it may have."""
+    return f"# {write_entry(key, (field.examples or [''])[0])}"
 
 
 def _place(details: Any, table: Any) -> tuple[str | int, ...]:

@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from lqgap.errors import NotConvergedError
-from lqgap.experiments import adaptation, judging, units
+from lqgap.experiments import judging, units
+from lqgap.experiments.adaptation import adapt
 from lqgap.experiments.assembly import Measured, Results
 from lqgap.experiments.members import audit, grow
+from lqgap.experiments.methods import METHODS
+from lqgap.experiments.methods.base import AbstractMethod
 from lqgap.experiments.provenance import checksum
 from lqgap.experiments.results import (
+    Adapted,
     AuditedClass,
     GrownClass,
     Growth,
@@ -26,12 +30,8 @@ from lqgap.experiments.results import (
     Theory,
     TrainedPolicy,
 )
-from lqgap.experiments.study import Adaptive, Table
 from lqgap.experiments.work import Work
 from lqgap.policies import load_policy
-
-NUM_CLIMBS = 8  # of the search for the worst plant
-REFERENCE = "oracle"  # the method that knows the plant, and has no policy
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Contender:
     """A method that could be made, and its gaps.
 
     Args:
-        policy_fn: reads or makes the policy, which a run that goes on may not need; None knows the plant.
+        policy_fn: reads or makes the policy, which a run that goes on may not need.
         configuration: what determines the policy.
     """
 
     name: str
-    options: Table
+    method: AbstractMethod
     trained: TrainedPolicy
     policy_fn: Callable[[], Any]
     configuration: dict[str, Any]
@@ -67,8 +67,8 @@ def judge_plants(work: Work, workspace: units.Workspace) -> JudgedPlants:
 
 def judge_methods(work: Work, workspace: units.Workspace, judged_plants: JudgedPlants) -> Iterator[Contender]:
     """Make and judge one method after the other; one that fails is left out."""
-    for name, options in work.study.methods.chosen.items():
-        contend = functools.partial(_contend, work, workspace, judged_plants, name, options)
+    for name, method in work.study.methods.chosen.items():
+        contend = functools.partial(_contend, work, workspace, judged_plants, name, method)
         contender = work.attempt(name, contend)
         if contender is not None:
             yield contender
@@ -84,7 +84,7 @@ def compute(work: Work, folder: Path) -> Results:
         for each in judge_methods(work, workspace, judged_plants)
     }
     methods = {name: each for name, each in measured.items() if each is not None}
-    if not methods.keys() - {REFERENCE} and work.left_out:
+    if work.left_out and all(METHODS[name].kind == "reference" for name in methods):
         reasons = "; ".join(f"{name}: {reason}" for name, reason in work.left_out.items())
         raise NotConvergedError(f"no method is left: {reasons}")
     lower, theory = _bounds(work, workspace) if study.evaluation.bounds else (None, Theory())
@@ -110,22 +110,24 @@ def _judged_by(work: Work) -> dict[str, Any]:
 
 
 def _contend(
-    work: Work, workspace: units.Workspace, judged_plants: JudgedPlants, name: str, options: Table
+    work: Work, workspace: units.Workspace, judged_plants: JudgedPlants, name: str, method: AbstractMethod
 ) -> Contender:
     study = work.study
-    configuration = study.model_dump(include={"horizon", "ends"}) | {"options": options.model_dump()}
-    trained, num_climbs = TrainedPolicy(), NUM_CLIMBS
-    if isinstance(options, Adaptive):
-        # One algorithm serves all horizons: it is made for the largest.
-        configuration["horizons"] = study.evaluation.horizons
-        num_climbs = 1
-        policy_fn = functools.partial(adaptation.policy_of, workspace, options)
-    elif name == REFERENCE:
-        policy_fn = _no_policy
-    else:
-        trained = _train(work, workspace, name, configuration)
+    configuration = study.model_dump(include={"horizon", "ends"}) | {"options": method.model_dump()}
+    key = work.unit(f"train {name}", configuration).key[:8]  # another study has other files
+    checkpoints = workspace.folder / "checkpoints" / f"{name}-{key}"
+    make_fn = functools.cache(functools.partial(workspace.make, name, method, checkpoints))
+
+    def policy_fn() -> Any:
+        return make_fn().policy
+
+    trained = TrainedPolicy()
+    if method.kind != "reference":
+        keep_fn = functools.partial(units.keep, workspace, make_fn, f"{name}-{key}")
+        trained = _train(work, workspace, name, configuration, keep_fn)
+    if trained.file is not None:
         configuration["policy"] = trained.checksum
-        policy_fn = functools.cache(functools.partial(load_policy, workspace.folder / str(trained.file)))
+        policy_fn = functools.cache(functools.partial(load_policy, workspace.folder / trained.file))
     judged = work.do(
         Judged,
         f"gaps {name}",
@@ -134,33 +136,30 @@ def _contend(
             workspace,
             name,
             policy_fn(),
-            num_rollouts=_num_rollouts(work, options),
+            num_rollouts=method.num_rollouts(study.evaluation.rollouts),
             idle=judged_plants.idle,
-            num_climbs=num_climbs,
+            num_climbs=method.num_climbs,
         ),
     )
-    return Contender(name, options, trained, policy_fn, configuration, judged)
+    return Contender(name, method, trained, policy_fn, configuration, judged)
 
 
-def _num_rollouts(work: Work, options: Table) -> int:
-    """On every plant."""
-    return max(2, options.runs) if isinstance(options, Adaptive) else work.study.evaluation.rollouts
-
-
-def _train(work: Work, workspace: units.Workspace, name: str, configuration: dict[str, Any]) -> TrainedPolicy:
+def _train(
+    work: Work,
+    workspace: units.Workspace,
+    name: str,
+    configuration: dict[str, Any],
+    keep_fn: Callable[[], TrainedPolicy],
+) -> TrainedPolicy:
     """The policy of a method, trained or found; a file that is not the one that was made is made again."""
 
     def make(*, anew: bool) -> TrainedPolicy:
-        return work.do(
-            TrainedPolicy,
-            f"train {name}",
-            configuration,
-            lambda unit: units.train(workspace, name, key=unit.key),
-            anew=anew,
-        )
+        return work.do(TrainedPolicy, f"train {name}", configuration, lambda _: keep_fn(), anew=anew)
 
     trained = make(anew=False)
-    path = workspace.folder / str(trained.file)
+    if trained.file is None:
+        return trained
+    path = workspace.folder / trained.file
     found = checksum(path)
     if found == trained.checksum:
         return trained
@@ -170,30 +169,29 @@ def _train(work: Work, workspace: units.Workspace, name: str, configuration: dic
 
 
 def _measure(work: Work, workspace: units.Workspace, each: Contender) -> Measured:
-    """Runs of a method, and how its gap grows."""
-    name, evaluation, options = each.name, work.study.evaluation, each.options
+    """Runs of a method, how its gap grows, and what it learns."""
+    name, evaluation, kind = each.name, work.study.evaluation, each.method.kind
     chosen = {**each.configuration, **_judged_by(work), "trajectories": evaluation.trajectories}
     found = work.do(
         Runs,
         f"runs {name}",
         chosen,
-        lambda _: units.runs(workspace, name, each.policy_fn(), num_rollouts=_num_rollouts(work, options)),
+        lambda _: units.runs(
+            workspace, name, each.policy_fn(), num_rollouts=each.method.num_rollouts(evaluation.rollouts)
+        ),
     )
-    grown = Growth(series=None)
-    if isinstance(options, Adaptive):
-        grown = work.do(
-            Growth, f"horizons {name}", chosen, lambda _: adaptation.adapt(workspace, name, options)
-        )
-    elif name != REFERENCE and evaluation.horizons:
+    grown, adapted = Growth(), Adapted()
+    if kind != "reference" and evaluation.horizons:
         horizons = {"horizons": evaluation.horizons, "rollouts": evaluation.rollouts}
+        num_rollouts = each.method.num_rollouts(evaluation.rollouts)
         grown = work.do(
             Growth,
             f"horizons {name}",
             {**each.configuration, **horizons},
-            lambda _: units.by_horizon(workspace, name, each.policy_fn(), num_rollouts=evaluation.rollouts),
+            lambda _: units.by_horizon(workspace, name, each.policy_fn(), num_rollouts=num_rollouts),
         )
-    return Measured(each.trained, each.judged, found.runs, grown)
-
-
-def _no_policy() -> None:
-    """The reference knows the plant."""
+    if kind == "adaptive" and evaluation.trajectories:
+        adapted = work.do(
+            Adapted, f"adapt {name}", chosen, lambda _: adapt(workspace, name, each.policy_fn())
+        )
+    return Measured(each.trained, each.judged, found.runs, grown.series, adapted.runs)

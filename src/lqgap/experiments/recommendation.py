@@ -12,7 +12,6 @@ import numpy as np
 
 from lqgap.experiments.record import Estimate, MethodGaps
 
-SIMPLEST_FIRST = ("nominal", "linear", "bank", "randomized", "robust", "identify", "vtr")
 NUM_STDERR = 2.0
 
 
@@ -41,14 +40,14 @@ class Recommendation:
 
 
 def recommend(candidates: Mapping[str, Candidate]) -> Recommendation:
-    """The choice; None if no method with a file is fit."""
+    """The choice of candidates, of which the simplest comes first; None if no method with a file is fit."""
     fit = {name: each for name, each in candidates.items() if each.is_fit}
     usable = {name: each for name, each in fit.items() if each.has_file}
     if not usable:
         return Recommendation(None, better=_best(fit) if fit else None)
     best = _best(usable)
     equal = [name for name, each in usable.items() if name == best or _is_equal(each, usable[best])]
-    chosen = min(equal, key=lambda name: (SIMPLEST_FIRST.index(name), usable[name].worst))
+    chosen = equal[0]
     leader = _best(fit)
     is_behind = leader not in usable and not _is_equal(usable[chosen], fit[leader])
     return Recommendation(

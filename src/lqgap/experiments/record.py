@@ -234,27 +234,31 @@ class Trajectory(Part):
 
 
 class Event(Part):
-    """Something that an adaptive method did."""
+    """Something that a method did that learns."""
 
     time: int
     text: str
 
 
 class Adaptation(Part):
-    """An adaptive method at work on a real plant."""
+    """A method that learns at work on a real plant; None where it has no such thing."""
 
     method: str
     plant: str
     times: list[int]
     regret: list[Number]  # against the optimal average cost, up to each of the times
-    set_size: list[int]  # members that are still possible
-    model: list[str]  # the member acted on
-    switches: list[int]  # times
+    set_size: list[int] | None  # members that are still possible
+    model: list[str] | None  # the one acted on
+    switches: list[int]  # times at which it changed
     events: list[Event]
+    figures: dict[str, list[Number]] = {}  # of its own, by name
 
     @model_validator(mode="after")
     def _fits(self) -> "Adaptation":
-        _require_lengths(len(self.times), regret=self.regret, set_size=self.set_size, model=self.model)
+        told = {"regret": self.regret, "set_size": self.set_size, "model": self.model, **self.figures}
+        _require_lengths(
+            len(self.times), **{name: values for name, values in told.items() if values is not None}
+        )
         return self
 
 

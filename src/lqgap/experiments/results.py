@@ -69,10 +69,15 @@ class Runs(Part):
 
 
 class Growth(Part):
-    """The worst gap of a method against the horizon, and what it did if it learns on the plant."""
+    """The worst gap of a method against the horizon."""
 
-    series: Series | None
-    adaptations: list[Adaptation] = Field(default_factory=list)
+    series: Series | None = None
+
+
+class Adapted(Part):
+    """What a method that learns did on the first real plants."""
+
+    runs: list[Adaptation] = Field(default_factory=list)
 
 
 class LowerBound(Part):

@@ -6,18 +6,14 @@ next to this module shows every key, and is the default study.
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pydantic
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
+from lqgap.experiments.methods import METHODS
+from lqgap.experiments.methods.base import AbstractMethod, Table
 from lqgap.experiments.toml import write_toml
-
-
-class Table(BaseModel):
-    """A table of a study file."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", allow_inf_nan=False)
 
 
 class Choices(Table):
@@ -125,67 +121,32 @@ class Grid(Table):
     sample: int | None = Field(default=None, ge=1, le=1000)
 
 
-class Plain(Table):
-    """A method without options."""
+class Chosen(Table):
+    """What is compared: a key for every method; None is left out."""
 
-
-class Trained(Table):
-    """A policy that is trained."""
-
-    policy: Literal["bank", "probing", "recurrent"] = "bank"
-    steps: int = Field(default=60, ge=1, le=1_000_000)
-
-
-class Identify(Table):
-    """Random inputs for a while, then the controller of the likeliest member."""
-
-    probe: int = Field(default=50, ge=1, le=100_000)
-    scale: float = Field(default=2.0, gt=0)
-
-
-class Adaptive(Table):
-    """LQG-VTR, which learns on the plant itself."""
-
-    constants: Literal["calibrated", "theory"] = "calibrated"
-    runs: int = Field(default=8, ge=1, le=10_000)  # of each plant: a run is longer work than a rollout
-
-
-class Methods(Table):
-    """What is compared; None is left out."""
-
-    nominal: Plain | None = None
-    linear: Plain | None = None
-    bank: Plain | None = None
-    randomized: Trained | None = None
-    robust: Trained | None = None
-    identify: Identify | None = None
-    vtr: Adaptive | None = None
-    oracle: Plain | None = None
+    @classmethod
+    def by_default(cls, *names: str) -> "Chosen":
+        """These methods with the options that they have by default."""
+        return cls.model_validate({name: {} for name in names})
 
     @pydantic.model_validator(mode="after")
-    def _has_one(self) -> "Methods":
+    def _has_one(self) -> "Chosen":
         if not self.chosen:
-            raise ValueError(
-                f"no method is listed, expected one or more of {', '.join(Methods.model_fields)}"
-            )
+            raise ValueError(f"no method is listed, expected one or more of {', '.join(METHODS)}")
         return self
 
     @property
-    def chosen(self) -> dict[str, Table]:
+    def chosen(self) -> dict[str, AbstractMethod]:
         """The methods that are compared, by name."""
-        return {name: part for name in Methods.model_fields if (part := getattr(self, name)) is not None}
+        return {name: part for name in METHODS if (part := getattr(self, name)) is not None}
 
 
-EVERY_METHOD = Methods(
-    nominal=Plain(),
-    linear=Plain(),
-    bank=Plain(),
-    randomized=Trained(),
-    robust=Trained(),
-    identify=Identify(),
-    vtr=Adaptive(),
-    oracle=Plain(),
-)
+if TYPE_CHECKING:
+    Methods = Chosen
+else:
+    keys = {name: (method | None, None) for name, method in METHODS.items()}
+    Methods = pydantic.create_model("Methods", __base__=Chosen, **keys)
+DEFAULT_METHODS = Methods.by_default(*(name for name, method in METHODS.items() if method.is_default))
 
 
 class OutsidePlant(Table):
@@ -205,8 +166,8 @@ class Real(Table):
     """The plants that methods are evaluated on."""
 
     count: int = Field(default=20, ge=0, le=10_000)
-    plants: list[dict[str, float]] = []
-    outside: list[OutsidePlant] = []
+    plants: list[dict[str, float]] = Field(default=[])
+    outside: list[OutsidePlant] = Field(default=[])
 
     @pydantic.model_validator(mode="after")
     def _has_one(self) -> "Real":
@@ -219,7 +180,7 @@ class Evaluation(Table):
     """How precisely methods are evaluated."""
 
     rollouts: int = Field(default=256, ge=2, le=1_000_000)
-    horizons: list[Annotated[int, Field(ge=1, le=100_000)]] = [25, 50, 100]
+    horizons: list[Annotated[int, Field(ge=1, le=100_000)]] = Field(default=[25, 50, 100])
     map_points: int = Field(default=9, ge=2, le=100)
     trajectories: int = Field(default=3, ge=0, le=100)
     bounds: bool = True
@@ -235,7 +196,7 @@ class Study(Table):
     plant: Plant
     cost: Cost | None = None
     grid: Grid = Grid()
-    methods: Methods = EVERY_METHOD
+    methods: Methods = DEFAULT_METHODS
     real: Real = Real()
     evaluation: Evaluation = Evaluation()
 
@@ -249,7 +210,7 @@ class Study(Table):
         evaluation = {"horizons": [], "map_points": 3, "trajectories": 0, "bounds": False}
         return self.model_copy(
             update={
-                "methods": Methods(nominal=Plain(), linear=Plain(), bank=Plain()),
+                "methods": Methods.by_default("nominal", "linear", "bank"),
                 "evaluation": self.evaluation.model_copy(update=evaluation),
             }
         )

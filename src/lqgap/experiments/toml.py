@@ -49,6 +49,11 @@ def write_toml(table: Mapping[str, Any]) -> str:
     return "\n".join(_table(table, ())) + "\n"
 
 
+def write_entry(key: str, value: Any) -> str:
+    """A key and its value, on one line."""
+    return f"{_key(key)} = {_value(value)}"
+
+
 class _Walk:
     """One pass over a document; `place` moves along the text."""
 
@@ -146,7 +151,7 @@ class _Walk:
 def _table(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
     """Plain entries first, then the tables below under headers of their own."""
     below = {key: value for key, value in table.items() if isinstance(value, Mapping)}
-    lines = [f"{_key(key)} = {_value(value)}" for key, value in table.items() if key not in below]
+    lines = [write_entry(key, value) for key, value in table.items() if key not in below]
     for key, value in below.items():
         inner = (*path, key)
         lines += ["", f"[{'.'.join(map(_key, inner))}]", *_table(value, inner)]

@@ -22,9 +22,9 @@ from lqgap.evaluation.horizons import shorten
 from lqgap.evaluation.reference import Reference
 from lqgap.evaluation.worst import BATCH
 from lqgap.experiments import estimates
-from lqgap.experiments.family import Family
-from lqgap.experiments.methods import ABOUT, Made, make_policy, plan_for
-from lqgap.experiments.plants import Plants, RealPlants, control_optimally, key_for, pad_to
+from lqgap.experiments.methods import METHODS
+from lqgap.experiments.methods.base import AbstractMethod, Knowing, Made, Setting
+from lqgap.experiments.plants import Plants, RealPlants, key_for, pad_to
 from lqgap.experiments.provenance import checksum
 from lqgap.experiments.record import (
     BoundRow,
@@ -41,7 +41,8 @@ from lqgap.experiments.results import (
     TrainedPolicy,
 )
 from lqgap.experiments.study import Study
-from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, save_policy
+from lqgap.policies import AbstractPolicy, save_policy
+from lqgap.policies.serialization import can_save
 from lqgap.simulators import Finite
 from lqgap.systems import LQG
 from lqgap.theory import bounds, minimax_lower_bound
@@ -102,9 +103,23 @@ class Workspace:
         values = ", ".join(f"{name} = {value:.6g}" for name, value in real.parameters[index].items())
         return f"{real.names[index]} ({values})" if values else real.names[index]
 
-    def policy_path(self, name: str, key: str) -> Path:
-        """Where the policy of a method lies; another study has another key."""
-        return Path("policies") / f"{name}-{key[:8]}.safetensors"
+    def make(self, name: str, method: AbstractMethod, checkpoints: Path | None) -> Made:
+        """The policy of a method; what is said meanwhile names the method."""
+        study = self.study
+        setting = Setting(
+            family=self.plants.family,
+            members=self.members,
+            horizon=study.horizon,
+            ends=study.ends,
+            key=key_for(study.seed, f"train {name}"),
+            checkpoints=checkpoints,
+        )
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", LqgapWarning)
+            made = method.make(setting)
+        for warning in caught:
+            warn(f"{method.label}: {warning.message}")
+        return made
 
 
 def fill_batches(rows: np.ndarray) -> np.ndarray:
@@ -122,15 +137,9 @@ def are_solvable(study: Study, systems: LQG) -> np.ndarray:
     return np.concatenate(batches)[: len(systems.A)]
 
 
-def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
-    """Make the policy of a method, and save it."""
-    path = workspace.policy_path(name, key)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", LqgapWarning)
-        made = _make(workspace, name, workspace.folder / "checkpoints" / f"{name}-{key[:8]}")
-    for warning in caught:
-        warn(f"{ABOUT[name].label}: {warning.message}")
-    save_policy(workspace.folder / path, made.policy)
+def keep(workspace: Workspace, make_fn: Callable[[], Made], name: str) -> TrainedPolicy:
+    """Make the policy of a method and save it under a name, if a file can hold it."""
+    path, made = Path("policies") / f"{name}.safetensors", make_fn()
     history = [
         Look(
             stage=int(look["stage"]),
@@ -141,12 +150,11 @@ def train(workspace: Workspace, name: str, *, key: str) -> TrainedPolicy:
         )
         for look in made.history
     ]
-    return TrainedPolicy(
-        file=path.as_posix(),
-        checksum=checksum(workspace.folder / path),
-        history=history,
-        has_improved=made.has_improved,
-    )
+    trained = TrainedPolicy(history=history, has_improved=made.has_improved)
+    if not can_save(made.policy):
+        return trained
+    save_policy(workspace.folder / path, made.policy)
+    return trained.model_copy(update={"file": path.as_posix(), "checksum": checksum(workspace.folder / path)})
 
 
 def by_horizon(workspace: Workspace, name: str, policy: AbstractPolicy, *, num_rollouts: int) -> Growth:
@@ -156,7 +164,7 @@ def by_horizon(workspace: Workspace, name: str, policy: AbstractPolicy, *, num_r
     systems, rows = members.systems, np.arange(len(members))
     if not study.ends:  # all horizons are parts of one run, by the program of other gaps
         systems, longest = pad_to(systems, workspace.judged.num_states), max(longest, study.horizon)
-    planned = plan_for(policy, members, horizon=longest)
+    planned = policy.for_horizon(longest, systems=members.systems)
     parts = [
         gap_by_horizon(
             planned,
@@ -170,24 +178,23 @@ def by_horizon(workspace: Workspace, name: str, policy: AbstractPolicy, *, num_r
     ]
     values = [estimates.of_worst(estimates.joined(each, len(members))) for each in zip(*parts, strict=True)]
     values.pop()  # the longest
-    label = ABOUT[name].label
+    label = METHODS[name].label
     return Growth(
         series=Series(method=name, label=label, kind="worst gap", horizons=list(horizons), values=values)
     )
 
 
-def runs(workspace: Workspace, name: str, policy: AbstractPolicy | None, *, num_rollouts: int) -> Runs:
+def runs(workspace: Workspace, name: str, policy: AbstractPolicy | Knowing, *, num_rollouts: int) -> Runs:
     """One run on each of the first real plants; the noise of a plant is the same for all methods.
 
     Args:
-        policy: None knows the plant.
         num_rollouts: of the gaps, whose program runs them.
     """
     real, study = workspace.plants.real, workspace.study
     rows = np.arange(min(study.evaluation.trajectories, len(real.names)))
     block_fn = functools.partial(_block, workspace, num_rollouts=num_rollouts)
-    if policy is None:
-        blocks = [block_fn(_optimal(study, take(real.systems, row)), np.full(BATCH, row)) for row in rows]
+    if isinstance(policy, Knowing):
+        blocks = [block_fn(policy.on(take(real.systems, row)), np.full(BATCH, row)) for row in rows]
     else:
         batches = [block_fn(policy, batch) for batch in fill_batches(rows)] if len(rows) else []
         blocks = [batches[row // BATCH] for row in rows]
@@ -251,10 +258,6 @@ def _references(workspace: Workspace, systems: LQG, horizon: int) -> Reference:
     return references_of(systems, horizon=horizon, ends=workspace.study.ends)
 
 
-def _optimal(study: Study, plant: LQG) -> AbstractPolicy:
-    return FiniteHorizonLQG(plant, study.horizon) if study.ends else control_optimally(plant)
-
-
 def _block(workspace: Workspace, policy: AbstractPolicy, rows: np.ndarray, *, num_rollouts: int) -> Block:
     """Rollouts on some real plants."""
     study = workspace.study
@@ -274,34 +277,6 @@ def _trajectory(name: str, real: RealPlants, row: int, block: Block) -> Trajecto
     Q, R = (np.asarray(weight)[row] for weight in (real.systems.Q, real.systems.R))
     cost = np.sum(y @ Q * y, axis=1) + np.sum(u @ R * u, axis=1)
     return Trajectory(method=name, plant=real.names[row], cost=cost.tolist(), u=u.tolist(), y=y.tolist())
-
-
-def _make(workspace: Workspace, name: str, checkpoints: Path) -> Made:
-    """The policy of a method of the study."""
-    study, family = workspace.study, workspace.plants.family
-    try:
-        return make_policy(
-            name,
-            study.methods.chosen[name],
-            family=family,
-            members=workspace.members,
-            horizon=study.horizon,
-            ends=study.ends,
-            seed=study.seed,
-            checkpoints=checkpoints,
-        )
-    except LqgapError as error:
-        if name != "nominal":
-            raise
-        raise type(error)(f"the plant in the middle, {_middle(family)}: {error}") from None
-
-
-def _middle(family: Family) -> str:
-    """The parameters of the plant that the nominal controller is made for."""
-    if isinstance(family, Finite):
-        return family.describe(len(family) // 2)
-    middle = {p.name: p.middle for p in family.parameters}
-    return ", ".join(f"{name} = {value:.6g}" for name, value in middle.items())
 
 
 def _corners(members: Finite) -> list[int]:

@@ -10,7 +10,7 @@ lost packets never corrupt a filter. A lost observation, or a lost component of 
 
 import abc
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
 import jax
@@ -25,6 +25,8 @@ Memory = Any  # a pytree of arrays, of fixed shapes
 
 class AbstractPolicy(eqx.Module):
     """Anything that chooses inputs from the observations and inputs so far."""
+
+    parts: ClassVar[tuple[type, ...]] = ()  # classes of what it is made of, besides policies: for files
 
     @property
     @abc.abstractmethod

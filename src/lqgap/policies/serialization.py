@@ -12,7 +12,8 @@ import inspect
 import json
 import os
 from collections.abc import Callable
-from typing import Any
+from math import isfinite
+from typing import Any, TypeGuard
 
 import equinox as eqx
 import jax
@@ -27,12 +28,16 @@ from lqgap.policies.policy import AbstractPolicy, require_policy
 
 FORMAT = 2
 KIND = "policy"
+PACKAGES = ("lqgap.policies", "lqgap.adaptive")  # by name: the second is of a layer above
+MAY_BE = {"log_prior": -np.inf, "log_weights": -np.inf, "excess": np.inf}
 NETWORKS = (eqx.nn.GRUCell, eqx.nn.Linear, eqx.nn.MLP)
 MAX_STEPS, MAX_LENGTH = 1_000_000, 100_000  # of plans and of vectors: what a constructor would refuse
 SOUND: dict[str, Callable[[dict[str, Any]], bool]] = {  # plain values that no array gives away as forged
     "mode": lambda fields: fields["mode"] in MODES,
-    "last_step": lambda fields: (fields["last_step"] or 0) == len(fields["K"]) - 1,
+    "last_step": lambda fields: "mode" not in fields or (fields["last_step"] or 0) == len(fields["K"]) - 1,
     "steps": lambda fields: _is_count(fields["steps"], most=MAX_STEPS),
+    "length": lambda fields: _is_count(fields["length"], most=MAX_LENGTH),
+    "buffer_size": lambda fields: _is_count(fields["buffer_size"], most=MAX_LENGTH),
     "sizes": lambda fields: all(_is_count(size, most=MAX_LENGTH) for size in fields["sizes"]),
 }
 
@@ -46,6 +51,15 @@ def save_policy(path: str | os.PathLike[str], policy: AbstractPolicy) -> None:
         if not _is_sound(name, array):
             raise InvalidArgumentError(f"{name} has entries that are NaN or infinite: it is not saved")
     write_arrays(path, arrays, kind=KIND, text=json.dumps({"format": FORMAT, "policy": tree}))
+
+
+def can_save(policy: Any) -> TypeGuard[AbstractPolicy]:
+    """Whether a file can hold a policy: one of lqgap's that is made of no other functions."""
+    try:
+        _encode(policy, "policy", {})
+    except InvalidArgumentError:
+        return False
+    return isinstance(policy, AbstractPolicy)
 
 
 def load_policy(path: str | os.PathLike[str]) -> AbstractPolicy:
@@ -76,11 +90,11 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> dict[str, A
         return {"array": name}
     if isinstance(value, tuple):
         return {"tuple": [_encode(item, f"{name}.{i}", arrays) for i, item in enumerate(value)]}
-    if type(value) in _classes().values():
+    if _find_class(type(value).__name__) is type(value):
         names = [field.name for field in dataclasses.fields(value)]
         fields = {field: _encode(getattr(value, field), f"{name}.{field}", arrays) for field in names}
         return {"class": type(value).__name__, "fields": fields}
-    if value is None or isinstance(value, bool | int | str):
+    if _is_plain(value):
         return {"value": value}
     for known, function in _functions().items():
         if value is function:
@@ -99,12 +113,13 @@ def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
     if kind == "function":
         return _functions()[content]
     if kind == "value":
-        if not (content is None or isinstance(content, bool | int | str)):
+        if not _is_plain(content):
             raise ValueError(f"{content!r} is not a plain value")
         return content
-    return _make(
-        _classes()[node["class"]], {name: _decode(part, arrays) for name, part in node["fields"].items()}
-    )
+    cls = _find_class(node["class"])
+    if cls is None:
+        raise ValueError(f"there is no policy {node['class']!r}")
+    return _make(cls, {name: _decode(part, arrays) for name, part in node["fields"].items()})
 
 
 def _make(cls: type, fields: dict[str, Any]) -> Any:
@@ -121,17 +136,27 @@ def _make(cls: type, fields: dict[str, Any]) -> Any:
     return made
 
 
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | str) or (type(value) is float and isfinite(value))
+
+
 def _is_count(value: Any, *, most: int) -> bool:
     return type(value) is int and 0 <= value <= most
 
 
+def _find_class(name: str) -> type | None:
+    """The class that a file means by this name, if it may mean one."""
+    return next((cls for package in PACKAGES if (cls := _classes(package).get(name)) is not None), None)
+
+
 @functools.cache
-def _classes() -> dict[str, type]:
-    """What a file may name: the policies that lqgap exports, and the networks inside of them."""
-    package = importlib.import_module("lqgap.policies")
-    exported = [getattr(package, name) for name in package.__all__]
+def _classes(package: str) -> dict[str, type]:
+    """What a file may name: the policies that a package of lqgap exports, and what is inside of them."""
+    module = importlib.import_module(package)
+    exported = [getattr(module, name) for name in module.__all__]
     policies = [cls for cls in exported if isinstance(cls, type) and issubclass(cls, AbstractPolicy)]
-    return {cls.__name__: cls for cls in (*policies, *NETWORKS) if not inspect.isabstract(cls)}
+    inside = [part for cls in policies for part in cls.parts]
+    return {cls.__name__: cls for cls in (*policies, *inside, *NETWORKS) if not inspect.isabstract(cls)}
 
 
 @functools.cache
@@ -142,11 +167,9 @@ def _functions() -> dict[str, Callable[..., Any]]:
 
 
 def _is_sound(name: str, array: np.ndarray) -> bool:
-    """Finite, but for logarithms of probabilities, which may be those of zero."""
-    if array.dtype.kind != "f":
-        return True
-    is_log = name.rsplit(".", maxsplit=1)[-1] in ("log_prior", "log_weights")
-    return bool(np.all(np.isfinite(array) | (is_log & np.isneginf(array))))
+    """Finite, but for logarithms of the probability zero, and what a controller costs that is unstable."""
+    allowed = MAY_BE.get(name.rsplit(".", maxsplit=1)[-1], 0.0)
+    return array.dtype.kind != "f" or bool(np.all(np.isfinite(array) | (array == allowed)))
 
 
 def _require_step(policy: AbstractPolicy) -> None:

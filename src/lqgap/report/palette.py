@@ -2,15 +2,17 @@
 
 Colours are referred to by role; a page resolves roles with its style sheet, a printed figure with `LIGHT`.
 The colours of methods stay apart for readers with any of the three colour deficiencies and stand out
-from the background by 3:1 or more; symbols tell methods apart without any colour.
+from the background by 3:1 or more; dashes and symbols tell methods of one hue apart.
 """
 
 from dataclasses import dataclass
 from itertools import pairwise
 
+from lqgap.experiments.methods import METHODS
 from lqgap.experiments.record import Record
 
-NUM_COLOURS = 8  # of methods
+NUM_COLOURS = 16  # of methods: eight hues, then the same eight darker or lighter, for dashed lines
+NUM_HUES = 8
 NUM_SHADES = 25  # of a map, from small to large gaps
 
 
@@ -45,6 +47,14 @@ _ROLES = {  # in light, in dark
     "method-6": ("#840256", "#d796a6"),
     "method-7": ("#2c7297", "#89e5f9"),
     "method-8": ("#1c3808", "#9cc126"),
+    "method-9": ("#7b57fa", "#6640fd"),
+    "method-10": ("#df736a", "#eebb98"),
+    "method-11": ("#1c6949", "#c9fce6"),
+    "method-12": ("#6a33d7", "#9e85c1"),
+    "method-13": ("#5f4310", "#c3850d"),
+    "method-14": ("#52063f", "#ef2e7c"),
+    "method-15": ("#6f8dad", "#50c2f1"),
+    "method-16": ("#5c794c", "#b9e42e"),
 }
 _HEAT = (
     ("#f3f5fb", "#b5c4ea", "#6580cc", "#314bad", "#131f52"),
@@ -54,8 +64,7 @@ LIGHT, DARK = (
     {role: colours[which] for role, colours in _ROLES.items()} | shades(*stops)
     for which, stops in enumerate(_HEAT)
 )
-_METHODS = ("robust", "nominal", "bank", "linear", "randomized", "identify", "vtr")  # in order of colours
-_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "pentagon")
+_SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "cross", "pentagon", "star")
 
 
 @dataclass(frozen=True)
@@ -77,11 +86,18 @@ def shade(share: float) -> str:
 
 def styles_of_methods(record: Record) -> dict[str, Style]:
     """A method looks the same on every page; what no controller can know is grey."""
+    known = [name for name, method in METHODS.items() if method.kind != "reference"]
+    known.sort(key=lambda name: not METHODS[name].is_default)
     seekers = [method.name for method in record.methods if method.kind != "reference"]
-    order = dict.fromkeys((*_METHODS, *seekers))
-    styles = {
-        name: Style(f"method-{index % NUM_COLOURS + 1}", _SYMBOLS[index % len(_SYMBOLS)])
-        for index, name in enumerate(order)
-        if name in seekers
+    order = {name: index for index, name in enumerate(dict.fromkeys((*known, *seekers)))}
+    return {
+        method.name: _style(order[method.name]) if method.name in seekers else Style("neutral", "x")
+        for method in record.methods
     }
-    return {method.name: styles.get(method.name, Style("neutral", "x")) for method in record.methods}
+
+
+def _style(index: int) -> Style:
+    """Of sixteen methods no two have a colour in common, nor hue and symbol, nor hue and dash."""
+    shift = 3 * (index // NUM_HUES)
+    symbol = _SYMBOLS[(index + shift) % len(_SYMBOLS)]
+    return Style(f"method-{index % NUM_COLOURS + 1}", symbol, is_dashed=index // NUM_HUES % 2 == 1)

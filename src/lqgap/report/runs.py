@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Literal
 
 from lqgap.experiments.record import Adaptation, Plant, Record, Trajectory
 from lqgap.report.figure import Axis, Figure, Key, Panel, Points, Rule, wants_log
@@ -21,7 +22,7 @@ def trajectory_figures(record: Record, trajectories: Sequence[Trajectory]) -> li
 
 
 def adaptation_figures(record: Record, adaptations: Sequence[Adaptation]) -> list[Figure]:
-    """Regret and surviving models over time, a figure for each run."""
+    """Regret, surviving models and figures of the method's own over time, a figure for each run."""
     return [_adapting(record, each, index) for index, each in enumerate(adaptations, start=1)]
 
 
@@ -78,22 +79,36 @@ def _adapting(record: Record, run: Adaptation, index: int) -> Figure:
     method, plant = record.method(run.method), next(each for each in record.real if each.name == run.plant)
     style = styles_of_methods(record)[run.method]
     switches = tuple(Rule("switch", "x", float(time), "neutral", is_faint=True) for time in run.switches)
-    hover = [
-        f"step {time}: {size} models left, acting on {model}"
-        for time, size, model in zip(run.times, run.set_size, run.model, strict=True)
-    ]
-    times, sizes = [float(time) for time in run.times], [float(size) for size in run.set_size]
-    regret = Points(method.label, style, times, run.regret, (), kind="line")
-    left = Points(method.label, style, times, sizes, hover, kind="steps")
-    is_log = wants_log(sizes)
-    models = Axis("Models still possible", is_log, starts_at_zero=not is_log)
-    panels = (
-        Panel("", STEP, Axis("Regret"), (*switches, regret)),
-        Panel("", STEP, models, (*switches, left)),
-    )
+    times, hover = [float(time) for time in run.times], _states(run)
+
+    def panel(axis: Axis, values: Sequence[float], kind: Literal["line", "steps"]) -> Panel:
+        return Panel(
+            "", STEP, axis, (*switches, Points(method.label, style, times, values, hover, kind=kind))
+        )
+
+    panels = [panel(Axis("Regret"), run.regret, "line")]
+    if run.set_size is not None:
+        sizes = [float(size) for size in run.set_size]
+        is_log = wants_log(sizes)
+        axis = Axis("Models still possible", is_log, starts_at_zero=not is_log)
+        panels.append(panel(axis, sizes, "steps"))
+    for name, values in run.figures.items():
+        is_log = min(values) > 0 and wants_log(values)
+        panels.append(panel(Axis(name[:1].upper() + name[1:], is_log), values, "steps"))
     caption = (
-        "Regret is the cost above the optimal average of this plant. It should flatten once the remaining "
-        f"models lead to the same inputs. Vertical lines: {len(run.switches)} changes of the model acted on."
+        "Regret is the cost above the optimal average of this plant. It should flatten as the plant is known."
     )
-    title = f"{method.label} on {describe_plant(plant)}"
-    return Figure(f"adaptation-{index}", title, caption, panels, (Key(method.label, style, is_line=True),))
+    if run.model is not None:
+        caption += f" Vertical lines: {len(run.switches)} changes of the model acted on."
+    title, legend = f"{method.label} on {describe_plant(plant)}", (Key(method.label, style, is_line=True),)
+    return Figure(f"adaptation-{index}", title, caption, tuple(panels), legend)
+
+
+def _states(run: Adaptation) -> list[str]:
+    """What the method believed at each of the times, for readers who point at it."""
+    parts = [[f"step {time}" for time in run.times]]
+    if run.set_size is not None:
+        parts.append([f"{size} models left" for size in run.set_size])
+    if run.model is not None:
+        parts.append([f"acting on {model}" for model in run.model])
+    return [", ".join(each) for each in zip(*parts, strict=True)]

@@ -51,6 +51,7 @@ _MARKERS = {
     "triangle-down": "v",
     "cross": "P",
     "pentagon": "p",
+    "star": "*",
     "x": "X",
     "triangle-right": ">",
     "line-ew": "",

@@ -101,7 +101,10 @@ class Finite(eqx.Module):
 
     def describe(self, index: int) -> str:
         """The parameters of a member, for people: 'stiffness = 0.5 N/m, gain = 1'."""
-        values = np.asarray(self.parameters)[index]
+        return self.describe_values(np.asarray(self.parameters)[index])
+
+    def describe_values(self, values: Any) -> str:
+        """The same of any values of the parameters."""
         return ", ".join(
             f"{name} = {value:.6g}{' ' + unit if unit else ''}"
             for name, value, unit in zip(self.names, values, self.units, strict=True)

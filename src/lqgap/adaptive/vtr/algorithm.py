@@ -41,7 +41,21 @@ from lqgap.arguments import IntLike, read_count
 from lqgap.policies import AbstractPolicy
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.simulators.finite import Members
+from lqgap.systems import LQG, Optimum
+from lqgap.systems.innovation import InnovationLaw
 from lqgap.systems.natural import common_coordinates
+
+PARTS = (
+    Finite,
+    InnovationLaw,
+    LQG,
+    MemberFilters,
+    Optimum,
+    Plans,
+    ValueTargets,
+    VTRConstants,
+    VTROptions,
+)
 
 
 class VTRMemory(eqx.Module):
@@ -87,6 +101,7 @@ class LQGVTR(AbstractLearner):
     last_step: int | None = eqx.field(static=True)
 
     reasons: ClassVar[tuple[tuple[str, str], ...]] = REASONS
+    parts: ClassVar[tuple[type, ...]] = PARTS
 
     def __init__(
         self,

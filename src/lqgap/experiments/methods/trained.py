@@ -1,0 +1,54 @@
+"""What trained methods share: the policy that training begins with, and the loop."""
+
+import abc
+from collections.abc import Callable
+from typing import Any, Literal
+
+from pydantic import Field
+
+from lqgap.experiments.methods.base import AbstractMethod, Made, Setting
+
+VALIDATE_EVERY = 20
+RECEIPT_ROLLOUTS = 64  # the study judges policies itself, all on the same noise
+
+
+class AbstractTrained(AbstractMethod):
+    """A method whose policy is trained."""
+
+    kind = "trained"
+
+    policy: Literal["bank", "probing", "recurrent"] = Field(default="bank", description="what is trained")
+    steps: int = Field(default=60, ge=1, le=1_000_000, description="of training")
+
+    @abc.abstractmethod
+    def train_fn(self) -> Callable[..., Any]:
+        """What trains it: a function of `lqgap.training`."""
+
+    def make(self, setting: Setting) -> Made:
+        """The policy after training, taken up where checkpoints left it."""
+        from lqgap.training import Monitor, TrainingOptions
+
+        result = self.train_fn()(
+            self._start(setting),
+            setting.members,
+            horizon=setting.horizon,
+            key=setting.key,
+            options=TrainingOptions(
+                steps=self.steps,
+                validate_every=min(VALIDATE_EVERY, self.steps),
+                receipt_rollouts=RECEIPT_ROLLOUTS,
+            ),
+            monitor=Monitor(folder=setting.checkpoints),
+            ends=setting.ends,
+        )
+        return Made(result.policy, result.history, result.has_improved)
+
+    def _start(self, setting: Setting) -> Any:
+        """The policy that training begins with."""
+        from lqgap.policies import ModelBank, ProbingBank, Recurrent
+
+        systems = setting.members.systems
+        if self.policy == "recurrent":
+            return Recurrent(num_inputs=systems.num_inputs, num_outputs=systems.num_outputs, key=setting.key)
+        bank = ModelBank(systems, horizon=setting.planned)
+        return bank if self.policy == "bank" else ProbingBank(bank, key=setting.key)
