@@ -106,12 +106,18 @@ def build_members(branches: Sequence[Branch], theta: Float[np.ndarray, "member p
 
 def _build_group(branch: Branch, theta: np.ndarray) -> LQG:
     try:
-        return map_in_chunks(partial(_build_mapped, branch), theta[:, branch.columns])
+        plants = map_in_chunks(partial(_build_mapped, branch), theta[:, branch.columns])
     except Exception:  # plain Python inside `build` fails under tracing in many ways: one by one, then
         plants = [_build_one(branch, row) for row in theta]
         for row, plant in zip(theta, plants, strict=True):
             _require_size(branch, plant, plants[0], row)
         return stack(plants)
+    is_finite = [
+        np.isfinite(matrix).all(axis=(1, 2)) for matrix in map(np.asarray, plants.matrices().values())
+    ]
+    for row in theta[~np.all(is_finite, axis=0)]:
+        _build_one(branch, row)  # which says what is wrong with it
+    return plants
 
 
 @eqx.filter_jit
