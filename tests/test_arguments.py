@@ -90,6 +90,14 @@ def test_symmetric_matrices_may_be_indefinite():
         read_symmetric("X", [[0.0, 1.0], [0.0, 0.0]], size=2, why="")
 
 
+def test_a_matrix_that_is_not_symmetric_under_tracing_is_nan_and_one_that_is_has_its_derivative():
+    def read(x):
+        return read_symmetric("X", [[1.0, x], [0.5, 1.0]], size=2, why="")
+
+    assert np.all(np.isnan(jax.jit(read)(0.4)))
+    np.testing.assert_array_equal(jax.jacfwd(read)(0.5), [[0.0, 0.5], [0.5, 0.0]])
+
+
 @pytest.mark.parametrize("value", [0, 1.0, -0.1, float("nan"), [0.5]])
 def test_a_probability_lies_between_zero_and_one(value):
     assert read_probability("delta", np.float32(0.25)) == 0.25

@@ -74,16 +74,19 @@ def read_pair(A: Any, B: Any) -> tuple[Float[Array, "n n"], Float[Array, "n m"]]
 
 
 def read_symmetric(name: str, value: Any, *, size: int, why: str) -> Float[Array, "n n"]:
-    """A symmetric matrix, made exactly so."""
+    """A symmetric matrix, made exactly so; one that is traced and turns out not to be symmetric is NaN."""
     matrix = _read_finite(name, value, num_axes=2)
     require_shape(name, matrix, (size, size), why=why)
-    if is_concrete(matrix):
-        asymmetry = np.max(np.abs(matrix - matrix.T))
-        if asymmetry > SYMMETRY_TOLERANCE * np.max(np.abs(matrix)):
-            raise InvalidSystemError(
-                f"{name} is not symmetric: entries differ from their mirror image by up to {asymmetry:.3g}"
-            )
-    return jnp.asarray(0.5 * matrix + 0.5 * matrix.T, dtype=jnp.float64)
+    asymmetry = abs(matrix - matrix.T).max()
+    is_skew = asymmetry > SYMMETRY_TOLERANCE * abs(matrix).max()
+    symmetric = jnp.asarray(0.5 * matrix + 0.5 * matrix.T, dtype=jnp.float64)
+    if not is_concrete(matrix):
+        return jnp.where(is_skew, jnp.nan, symmetric)
+    if is_skew:
+        raise InvalidSystemError(
+            f"{name} is not symmetric: entries differ from their mirror image by up to {asymmetry:.3g}"
+        )
+    return symmetric
 
 
 def read_covariance(name: str, value: Any, *, size: int, definite: bool, why: str) -> Float[Array, "n n"]:

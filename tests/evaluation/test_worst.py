@@ -56,6 +56,16 @@ def test_the_worst_member_is_found_inside_of_the_ranges(build_fn, seed):
     np.testing.assert_allclose(found.members.parameters[0], [0.37, 0.8], atol=0.02)
 
 
+@pytest.mark.parametrize("gain", [(1.0, 1.0), (0.3, 1.7)])
+def test_a_range_without_width_is_not_left(gain):
+    ranges = {"pole": (0.5, 0.5), "gain": gain}
+    found = find_worst(
+        StationaryLQG(build(0.5, 1.0)), ParameterBox(build, ranges), key=jax.random.key(0), horizon=3
+    )
+    for values, (low, high) in zip(np.asarray(found.members.parameters).T, ranges.values(), strict=True):
+        assert np.all((low <= values) & (values <= high))
+
+
 def test_where_the_task_goes_on_the_worst_is_that_of_such_gaps():
     family = ParameterBox(build, {"pole": (0.5, 0.95), "gain": (0.5, 2.0)})
     policy = StationaryLQG(build(0.7, 1.0))

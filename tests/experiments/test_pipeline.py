@@ -3,9 +3,11 @@ import pathlib
 import pytest
 
 import lqgap as lg
+from lqgap.experiments import units
 from lqgap.experiments.parsing import parse_study
-from lqgap.experiments.pipeline import judge_methods, judge_plants, run_audit
+from lqgap.experiments.pipeline import _bounds, judge_methods, judge_plants, run_audit
 from lqgap.experiments.plants import Plants
+from lqgap.experiments.results import Theory
 from lqgap.experiments.transfer import transfer
 from lqgap.experiments.work import Work
 
@@ -75,3 +77,17 @@ def test_a_method_that_fails_leaves_the_others_unharmed_and_none_left_is_an_erro
     assert record.warnings[-1] == f"Robust linear controller is left out: {record.left_out[-1].reason}"
     with pytest.raises(lg.NotConvergedError, match="no method is left: nominal: the plant in the middle"):
         transfer(*parse_study(SIGN + table, name="sign", folder=tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize("error", [lg.NotConvergedError("reason"), KeyError(3)])
+def test_a_lower_bound_that_fails_is_left_out_with_the_reason(tmp_path, monkeypatch, error):
+    def fail(_):
+        raise error
+
+    monkeypatch.setattr(units, "lower_bound", fail)
+    monkeypatch.setattr(units, "theory_bounds", lambda _: Theory())
+    work = Work(Plants(*parse_study(TINY, name="tiny.toml", folder=tmp_path), trust=False))
+    lower, _ = _bounds(work, units.Workspace(work.plants, [0, 1], tmp_path))
+    assert lower is None
+    assert work.warnings[0].startswith("there is no lower bound: ")
+    assert str(error) in work.warnings[0]

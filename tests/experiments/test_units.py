@@ -69,6 +69,17 @@ def test_gaps_are_those_of_a_task_that_ends_or_goes_on(tmp_path, ends):
     assert len(bound.series.values) == len(bound.series.horizons)
 
 
+WIDE = 'A = [["a", 0.0], [0.0, 1.02]]\nB = [[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]]\nC = [[1.0, 1.0]]\nparameters = {a = [0, 0.5]}'
+
+
+def test_one_horizon_and_no_bound_of_two_steps_is_the_bound_of_the_study(tmp_path):
+    plants = plants_of(tmp_path, WIDE, "[grid]\npoints = 2\n[evaluation]\nhorizons = [1]")
+    plants = Plants(plants.study.model_copy(update={"ends": True}), plants.source, trust=False)
+    bound = units.lower_bound(units.Workspace(plants, [0, 1], tmp_path))
+    assert bound.series.horizons == [5]
+    assert [value.mean for value in bound.series.values] == [bound.value]
+
+
 UNSTABLE = 'A = [[1.1]]\nB = [["push"]]\nC = [[1.0]]\nparameters = {push = [1.0, 2.0]}'
 
 

@@ -42,6 +42,17 @@ def test_an_error_of_a_traced_build_names_the_parameters():
         family.grid(3)
 
 
+@pytest.mark.parametrize("name", ["Q", "V", "W", "S0"])
+def test_a_matrix_that_tracing_showed_not_to_be_symmetric_is_named_with_the_parameters(name):
+    def build(r):
+        return lqgap.LQG(0.5 * np.eye(2), np.ones((2, 1)), np.eye(2), **{name: [[1.0, r], [0.0, 1.0]]})
+
+    family = ParameterBox(build, {"r": (0.0, 0.1)})
+    assert family.is_traceable
+    with pytest.raises(InvalidSystemError, match=rf"^{name} is not symmetric.* up to 0.1 \(member r = 0.1\)"):
+        family.grid(2)
+
+
 @pytest.mark.usefixtures("as_users_run_it")
 def test_a_build_must_return_a_plant():
     with pytest.raises(InvalidSystemError, match="build returned a dict"):

@@ -129,6 +129,9 @@ def test_values_that_were_unknown_under_tracing_are_checked_in_the_class():
     batch = jax.vmap(lambda a: lqgap.LQG([[a]], [[1.0]], [[1.0]]))(jnp.asarray([0.5, jnp.nan]))
     with pytest.raises(InvalidSystemError, match=r"A of member 1 .* NaN"):
         Finite(batch)
+    batch = jax.vmap(lambda w: lqgap.LQG(*[np.eye(2)] * 3, W=[[1.0, w], [0.0, 1.0]]))(jnp.asarray([0.0, 0.1]))
+    with pytest.raises(InvalidSystemError, match=r"W of member 1 .* not symmetric"):
+        Finite(batch)
 
 
 def test_units_do_not_make_two_laws_one():

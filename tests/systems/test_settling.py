@@ -6,6 +6,7 @@ from random_systems import random_plant
 
 import lqgap as lg
 from lqgap.systems.kalman import plan_filter
+from lqgap.systems.natural import naturalize
 from lqgap.systems.optimum import solve_members
 from lqgap.systems.settling import FEWEST, MOST, TRACED, settle_filters, settling_time
 
@@ -37,7 +38,8 @@ def test_stacks_have_few_lengths_and_the_settling_time_is_the_first_settled_step
     gains, o = settle([slow]), lg.solve(slow)
     time = int(settling_time(systems, solve_members(systems)))
     errors = np.abs(np.asarray(plan_filter(slow, num_steps=time + 1).Sigma[:, 0, 0] - o.Sigma[0, 0]))
-    unit = o.Sigma[0, 0] + 1e-8 * slow.S0[0, 0]
+    closed = (slow.A - slow.B @ o.K)[0, 0]
+    unit = o.Sigma[0, 0] + 1e-4 * (1 + closed**2) * (slow.W + slow.S0)[0, 0]
     assert errors[time] <= 1e-10 * unit < errors[time - 1]
     assert len(gains.L) in [2**k for k in range(4, 12)]
     assert time < len(gains.L) <= max(FEWEST, 2 * time)
@@ -58,6 +60,22 @@ def test_the_settling_time_does_not_depend_on_units(seed):
         for systems in (lg.stack([plant]), lg.stack([scaled]))
     ]
     assert abs(times[0] - times[1]) <= 1  # the covariance of the solver is rounded
+
+
+def padded(gain, delay, *, scale=1.0):
+    plant = lg.LQG([[0.78, 0.22], [0.0, 0.98]], [[gain], [0.0]], [[1.0, 0.0]], W=np.diag([0.02, 0.09]))
+    delayed = lg.systems.delay_input(plant, delay, longest=6)
+    return lg.systems.change_coordinates(delayed, np.diag(scale ** np.arange(8.0)))
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.03, 3.0])
+def test_past_inputs_that_are_known_exactly_do_not_keep_a_filter_from_settling(scale):
+    """Without the delay there is nothing more to settle."""
+    alone = lg.stack([lg.systems.delay_input(padded(1.0, 0), 0)])
+    plants = [padded(gain, delay, scale=scale) for gain in (0.4, 2.5) for delay in (2, 6)]
+    expected = int(settling_time(alone, solve_members(alone)))
+    for systems in (lg.stack(plants), naturalize(lg.stack(plants))):
+        assert abs(int(settling_time(systems, solve_members(systems))) - expected) <= 3
 
 
 def test_a_filter_that_never_settles_is_cut_off_and_says_so():

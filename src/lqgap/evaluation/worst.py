@@ -174,11 +174,12 @@ class Search:
         """The rows after all climbs."""
         random = np.random.default_rng(_seed(self.key_noise))
         low, width = self.extent()
+        high = np.array([parameter.high for parameter in self.family.parameters])
         stride = np.full(len(theta), STRIDE)
         rows = np.arange(len(theta))
         for _ in range(self.num_climbs):
             trials = theta[:, None] + stride[:, None, None] * self._directions(theta, random) * width
-            trials = np.clip(trials, low, low + width)
+            trials = np.clip(trials, low, high)
             inside = self.family.is_inside(trials.reshape(-1, len(low))).reshape(trials.shape[:2])
             trials = np.where(inside[:, :, None], trials, theta[:, None])
             reached = self.gaps(trials.reshape(-1, len(low))).reshape(trials.shape[:2])
@@ -226,7 +227,7 @@ class Search:
         return np.where(is_usable, slopes, 0) / np.where(is_usable, sizes, 1)
 
     def extent(self) -> tuple[np.ndarray, np.ndarray]:
-        """The low ends of the ranges, and their widths."""
+        """The low ends of the ranges, and their widths; 1 for a width of zero, as it is divided by."""
         parameters = self.family.parameters
         low, high = (np.array([getattr(p, end) for p in parameters]) for end in ("low", "high"))
         return low, np.where(high > low, high - low, 1.0)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lqgap.errors import NotConvergedError
+from lqgap.errors import CorruptFileError, LqgapError, NotConvergedError, StorageError
 from lqgap.experiments import judging, units
 from lqgap.experiments.adaptation import adapt
 from lqgap.experiments.assembly import Measured, Results
@@ -91,11 +91,17 @@ def compute(work: Work, folder: Path) -> Results:
     return Results(audited.audit, judged_plants, methods, work.left_out, lower, theory)
 
 
-def _bounds(work: Work, workspace: units.Workspace) -> tuple[LowerBound, Theory]:
-    """What no policy can beat, and what the theory promises."""
-    study = work.study
+def _bounds(work: Work, workspace: units.Workspace) -> tuple[LowerBound | None, Theory]:
+    """What no policy can beat, and what the theory promises; what fails costs no more than itself."""
+    study, lower = work.study, None
     horizons = study.model_dump(include={"horizon", "ends"}) | {"horizons": study.evaluation.horizons}
-    lower = work.do(LowerBound, "lower bound", horizons, lambda _: units.lower_bound(workspace))
+    try:
+        lower = work.do(LowerBound, "lower bound", horizons, lambda _: units.lower_bound(workspace))
+    except (CorruptFileError, StorageError):  # trouble of the run, not of the bound
+        raise
+    except Exception as error:  # whatever it is, all methods are judged by now
+        reason = str(error) if isinstance(error, LqgapError) else f"{type(error).__name__}: {error}"
+        work.warnings.append(f"there is no lower bound: {reason}")
     theory = work.do(Theory, "bounds", {"horizon": study.horizon}, lambda _: units.theory_bounds(workspace))
     if theory.missing is not None:
         work.warnings.append(f"there are no bounds: {theory.missing}")

@@ -214,10 +214,11 @@ def lower_bound(workspace: Workspace) -> LowerBound:
     if study.evaluation.horizons and bound.kind == "bayes" and bound.num_steps == 2:  # cheap at any horizon
         horizons = list(study.evaluation.horizons)
         values = [float(bound.value)] * len(horizons)  # of the same two steps, if the task goes on
-    if study.ends and len(values) == len(study.evaluation.horizons):
-        references = _references(workspace, corners.subset(set_by).systems, max(horizons))
-        shorter = [shorten(references, sooner=max(horizons) - horizon) for horizon in horizons]
-        values = [float(belief_bound(each, num_steps=2, tolerance=BOUND_TOLERANCE).value) for each in shorter]
+        if study.ends:
+            references = _references(workspace, corners.subset(set_by).systems, max(horizons))
+            shorter = [shorten(references, sooner=max(horizons) - horizon) for horizon in horizons]
+            found = [belief_bound(each, num_steps=2, tolerance=BOUND_TOLERANCE) for each in shorter]
+            values = [float(each.value) for each in found]
     return LowerBound(
         value=float(bound.value),
         kind=bound.kind,

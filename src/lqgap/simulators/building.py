@@ -108,12 +108,18 @@ def _build_group(branch: Branch, theta: np.ndarray) -> LQG:
     try:
         # Two of one plant, so that a single one is built by the program of many.
         values = theta[:, branch.columns][np.minimum(np.arange(max(2, len(theta))), len(theta) - 1)]
-        return take(map_in_chunks(partial(_build_mapped, branch), values), np.arange(len(theta)))
+        plants = take(map_in_chunks(partial(_build_mapped, branch), values), np.arange(len(theta)))
     except Exception:  # plain Python inside `build` fails under tracing in many ways: one by one, then
         plants = [_build_one(branch, row) for row in theta]
         for row, plant in zip(theta, plants, strict=True):
             _require_size(branch, plant, plants[0], row)
         return stack(plants)
+    is_finite = [
+        np.isfinite(matrix).all(axis=(1, 2)) for matrix in map(np.asarray, plants.matrices().values())
+    ]
+    for row in theta[~np.all(is_finite, axis=0)]:
+        _build_one(branch, row)  # which says what is wrong with it
+    return plants
 
 
 @eqx.filter_jit

@@ -264,7 +264,8 @@ def _require_valid(members: Finite) -> None:
         if not np.all(finite):
             index = int(np.argmin(finite))
             raise InvalidSystemError(
-                f"{name} of member {index} ({members.describe(index)}) has entries that are NaN or infinite"
+                f"{name} of member {index} ({members.describe(index)}) has entries that are NaN or infinite, "
+                f"or is a weight or covariance that is not symmetric"
             )
     for name, least in {"Q": -1e-12, "R": 0.0, "W": -1e-12, "V": 0.0, "S0": -1e-12}.items():
         eigenvalues = np.linalg.eigvalsh(np.asarray(getattr(members.systems, name)))

@@ -3,7 +3,12 @@
     L_t , S_t  of the time-varying filter for t < T ,      L and S of its fixed point from T on
 
 T is the first step at which the covariance of every plant has reached its fixed point up to rounding, in
-units of the steady standard deviations: |Sigma_t - Sigma|_ij <= 1e-10 (Sigma_ii Sigma_jj)^1/2.
+units of the steady standard deviations, or of a hundredth of the state's own size, X under its own control:
+
+    |Sigma_t - Sigma|_ij <= 1e-10 (D_ii D_jj)^1/2 ,      D = Sigma + 1e-4 X ,
+    X = sum_{k <= n} (A - BK)^k (W + S0) (A - BK)^k' .
+
+What is known exactly in the end, as the past inputs of a delay, has a Sigma of rounding alone.
 """
 
 import equinox as eqx
@@ -17,6 +22,7 @@ from lqgap.systems.lqg import LQG
 from lqgap.systems.optimum import Optimum
 
 SETTLED = 1e-10
+KNOWN = 1e-4  # of a state's own variance: what is left of it then is as good as nothing
 FEWEST, MOST = 16, 2048  # entries of a stack: powers of two between them, so that few programs are compiled
 TRACED = 64  # entries where values, and so T, are not known
 
@@ -44,9 +50,8 @@ def settle_filters(systems: LQG, optima: Optimum) -> FilterGains:
 @jax.jit
 def settling_time(systems: LQG, optima: Optimum) -> Int[Array, ""]:
     """T; as large as a stack of gains may be if some filter does not settle."""
-    variance = jnp.diagonal(optima.Sigma, axis1=1, axis2=2)
-    # A state without noise is known exactly in the end: then what was not known at first is the unit.
-    size = jnp.sqrt(variance + 1e-8 * jnp.diagonal(systems.S0, axis1=1, axis2=2))
+    variance = jnp.diagonal(optima.Sigma + KNOWN * _controlled_covariance(systems, optima), axis1=1, axis2=2)
+    size = jnp.sqrt(jnp.maximum(variance, 0))
     unit = size[:, :, None] * size[:, None, :]
 
     def goes_on(carry: tuple[Array, Array]) -> Array:
@@ -58,6 +63,16 @@ def settling_time(systems: LQG, optima: Optimum) -> Int[Array, ""]:
         return jax.vmap(_next_covariance)(systems, cov), time + 1
 
     return jax.lax.while_loop(goes_on, step, (systems.S0, jnp.asarray(0)))[1]
+
+
+def _controlled_covariance(systems: LQG, optima: Optimum) -> Array:
+    """X: how large states are in the first steps, as many as there are states."""
+    closed = systems.A - systems.B @ optima.K
+    X = term = systems.W + systems.S0
+    for _ in range(systems.num_states):
+        term = closed @ term @ jnp.swapaxes(closed, 1, 2)
+        X = X + term
+    return X
 
 
 def _next_covariance(plant: LQG, cov: Array) -> Array:

@@ -57,6 +57,11 @@ def test_one_member_has_no_gap_to_bound():
     assert (bound.value, bound.pair, bound.kind) == (0.0, (0, 0), "trivial")
 
 
+def test_members_that_are_equal_have_no_gap_to_bound():
+    plant = lg.LQG([[0.9]], [[1.0]], [[1.0]])
+    assert minimax_lower_bound(lg.stack([plant, plant]), horizon=1).value == 0
+
+
 @pytest.mark.slow
 def test_a_large_class_is_thinned_and_its_members_keep_their_numbers(monkeypatch):
     members = lg.plants.mass_spring_damper().grid(3)

@@ -226,7 +226,7 @@ def _smallest_eigenvalue(X: Array) -> Array:
 def _worst_prior(cuts: Float[np.ndarray, "cut member"]) -> tuple[np.ndarray, float]:
     """The prior with the largest lower envelope of the cuts, and its value."""
     count = cuts.shape[1]
-    scale = np.max(cuts)
+    scale = np.max(np.abs(cuts)) or 1.0  # of equal members, nothing is lost
     found = scipy.optimize.linprog(
         np.append(np.zeros(count), -1.0),
         A_ub=np.column_stack([-cuts / scale, np.ones(len(cuts))]),
