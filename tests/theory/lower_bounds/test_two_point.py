@@ -42,7 +42,7 @@ def test_sums_may_stop_at_powers_of_two_and_at_the_end(num_steps, expected):
 @pytest.mark.parametrize("horizon", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_the_bound_is_below_the_exact_minimax(horizon):
     references = references_of(opposite(), horizon=horizon)
-    exact = belief_bound(references, num_steps=horizon).value
+    exact = belief_bound(references, num_steps=horizon).upper
     values = two_point_bound(references, PAIR).value
     assert np.all(values <= exact)
     assert np.max(values) > 0.2 * exact
