@@ -18,8 +18,8 @@ from jaxtyping import Array
 from lqgap.evaluation.reference import emit
 from lqgap.linalg import solve_psd
 from lqgap.simulators import AbstractFamily, Finite
-from lqgap.systems.optimum import solve_members
 from lqgap.systems import LQG, Optimum, steady_correct, steady_predict, value_target
+from lqgap.systems.optimum import solve_members
 
 NUM_PLANTS = 64
 NUM_STEPS = 1_000
