@@ -69,9 +69,8 @@ def smoothed(
             for k, leaf in zip(jax.random.split(key_cloud, len(leaves)), leaves, strict=True)
         ],
     )
-    cloud = jax.tree.map(
-        lambda p, s, e: p[None] + jnp.concatenate([s * e, -s * e]), parameters, spread, draws
-    )
+    offsets = jax.tree.map(lambda s, e: jnp.broadcast_to(s, e.shape[1:])[None] * e, spread, draws)
+    cloud = jax.tree.map(lambda p, d: p[None] + jnp.concatenate([d, -d]), parameters, offsets)
     # Both sides in one batch: two loops in one program may wait for each other (docs/decisions/0005).
     keys = [jnp.tile(k, 2) for k in rollout_keys(key_noise, jnp.arange(num_rollouts))]
     totals = objective.totals(lambda own: eqx.combine(own, frozen), cloud, (keys[0], keys[1]))
