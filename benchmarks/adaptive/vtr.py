@@ -223,11 +223,9 @@ def _grid(name: str) -> Finite:
 
 
 def _mean_of_truths(policy: AbstractPolicy, members: Finite, horizon: int) -> str:
-    """Mean excess over three truths, with its standard error; two where J is the same for all."""
+    """Mean excess over three truths, with its standard error; both, where there are two."""
     J = np.asarray(members.optima().J)
-    truths = sorted(
-        {len(members) // 2, int(np.argmin(J)), int(np.argmax(J))} | ({0, 1} if len(J) == 2 else set())
-    )
+    truths = [0, 1] if len(J) == 2 else [len(members) // 2, int(np.argmin(J)), int(np.argmax(J))]
     means, variances = [], []
     for number, truth in enumerate(truths):
         keys = jax.random.split(jax.random.key(1_000 + number), NUM_RUNS)
