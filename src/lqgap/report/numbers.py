@@ -58,8 +58,8 @@ def explain_ranges(num_rollouts: int) -> str:
     if num_rollouts < FEWEST:
         reason = f"{num_rollouts} runs are too few to judge how heavy their tail is, {FEWEST} are needed"
     return (
-        f"a … b: in half of the runs the extra cost to be expected of the inputs is at most a, in nine of ten "
-        f"at most b. No mean can be given there: {reason}."
+        f"a … b: in half of the runs the extra cost to be expected of the inputs is at most a, in nine of "
+        f"ten at most b. No mean can be given there: {reason}."
     )
 
 
