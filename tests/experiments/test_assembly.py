@@ -1,6 +1,10 @@
 import numpy as np
 import pytest
+from example_record import example_record, measured
 
+from lqgap.experiments.assembly import _too_few_members
+from lqgap.experiments.parsing import parse_study
+from lqgap.experiments.recommendation import Recommendation
 from lqgap.experiments.units import BOUND_TOLERANCE
 
 
@@ -31,3 +35,20 @@ def test_the_parts_of_a_record_fit_together(finished):
     assert len(record.trajectories) == 2 * 8
     assert {len(run.cost) for run in record.trajectories} == {9}
     assert [look.step for look in record.method("robust").history] == [0, 4]
+
+
+@pytest.mark.parametrize(
+    ("in_ranges", "of_class", "is_told"),
+    [(0.0, 0.0, False), (0.01, 0.0, False), (0.1, 0.02, True), (0.1, 0.05, False)],
+)
+def test_more_members_are_asked_for_where_they_would_gain_something(tmp_path, in_ranges, of_class, is_told):
+    """Gaps are parts of the smallest optimal cost."""
+    study, _ = parse_study('horizon = 3\n[plant]\nfamily = "unknown_sign"', name="s.toml", folder=tmp_path)
+    record = example_record()
+    cost = min(plant.optimal_cost for plant in record.real)
+    part = next(part for part in record.gaps.methods if part.method == "robust")
+    part = part.model_copy(
+        update={"box_worst": measured(in_ranges * cost, 0.0), "grid_worst": measured(of_class * cost, 0.0)}
+    )
+    told = _too_few_members(study, record.real, [part], Recommendation("robust"))
+    assert bool(told) == is_told

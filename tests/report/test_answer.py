@@ -57,6 +57,15 @@ def test_a_bound_of_zero_promises_nothing():
     assert "says nothing" in found.facts[-1].remark
 
 
+def test_a_bound_beside_a_gap_without_a_mean_still_says_what_it_says():
+    record = example_record()
+    bracket = record.bracket.model_copy(update={"upper": math.inf, "factor": math.inf})
+    found = answer(record.model_copy(update={"bracket": bracket}))
+    assert "no controller can guarantee less than 9.40" in found.rest
+    assert "says nothing" not in found.facts[-1].remark
+    assert "not known" in found.facts[-1].remark
+
+
 def test_before_gaps_are_measured_nothing_is_recommended():
     assert "not measured" in sentence(example_record(gaps=None))
     assert "not measured" not in sentence(example_record())

@@ -83,6 +83,17 @@ def test_colours_end_where_a_method_is_hopeless():
     assert cells.values[0][0] == 1e9
 
 
+def test_rounding_where_the_plant_is_the_nominal_one_does_not_stretch_the_scale():
+    record = example_record()
+    first, *others = record.heat_map.maps
+    rows = [list(row) for row in first.gap]
+    rows[0][0] = 6e-28
+    maps = [first.model_copy(update={"gap": rows}), *others]
+    cells = gap_maps(record, record.heat_map.model_copy(update={"maps": maps})).scale
+    assert cells.is_log
+    assert 1e-7 < cells.low / cells.high < 1
+
+
 def test_a_map_without_a_finite_gap_is_left_out():
     record = example_record()
     lost = [

@@ -7,7 +7,7 @@ import pytest
 from example_record import measured
 
 from lqgap.experiments.record import Estimate
-from lqgap.report.numbers import show, show_estimate, show_percent, show_seconds
+from lqgap.report.numbers import explain_ranges, show, show_estimate, show_percent, show_seconds
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,12 @@ def test_runs_without_a_mean_have_quantiles_and_shares():
     assert show_estimate(runs, in_words=True) == "median 31.0, 9 in 10 below 4000, 2 % diverge"
     assert show_estimate(runs.model_copy(update={"diverged": 0.0})) == "31.0 … 4000"
     assert "±" not in show_estimate(Estimate(mean=1.0, stderr=1.0))  # nothing is claimed
+
+
+def test_where_no_mean_can_be_given_the_reason_is():
+    assert "128 runs are too few" in explain_ranges(128)
+    assert "256 are needed" in explain_ranges(128)
+    assert "too few" not in explain_ranges(1024)
 
 
 def test_a_power_of_ten_stands_alone():

@@ -51,7 +51,7 @@ def test_a_page_says_what_the_record_holds():
         "Use",
         "Robust training",
         "21.0 ± 0.3",
-        "a … b: half of the runs",
+        "a … b: in half of the runs",
         "0.4 % diverge",
         "worn spring is outside of the family",
         "Seed 0",

@@ -12,7 +12,7 @@ from lqgap.experiments.record import Record
 from lqgap.experiments.transfer import transfer
 from lqgap.report import write
 from lqgap.report.answer import answer
-from lqgap.report.numbers import RANGES, is_range, show_estimate
+from lqgap.report.numbers import explain_ranges, is_range, show_estimate
 
 
 def run_transfer(
@@ -56,7 +56,7 @@ def print_record(record: Record, folder: Path) -> None:
     if record.gaps is not None:
         console.print(_gap_table(record))
         if any(map(is_range, (gaps.real_worst for gaps in record.gaps.methods))):
-            console.print(RANGES, highlight=False, soft_wrap=True)
+            console.print(explain_ranges(record.gaps.num_rollouts), highlight=False, soft_wrap=True)
     console.print(shown(answer(record).text), highlight=False, soft_wrap=True)
     if record.recommended is not None and (file := record.method(record.recommended).policy_file):
         console.print(shown(f"Policy: {folder / file}"), highlight=False, soft_wrap=True)

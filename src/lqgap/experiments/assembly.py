@@ -17,6 +17,7 @@ from lqgap.experiments.record import (
     LeftOut,
     Method,
     MethodGaps,
+    Plant,
     Record,
     Series,
     Trajectory,
@@ -26,6 +27,7 @@ from lqgap.experiments.study import Study
 from lqgap.experiments.units import DELTA
 
 FEW = 3.0  # times the worst gap over the class: beyond it, the class does not stand for the ranges
+MATTERS = 0.05  # of the smallest optimal cost of a real plant: a gap below it needs no more members
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def assemble(
             *warnings,
             *(f"{each.label} is left out: {each.reason}" for each in left_out),
             *_disagreement(gaps, found),
-            *_too_few_members(study, gaps, found),
+            *_too_few_members(study, plants.real, gaps, found),
         ],
         methods=[_method(name, each) for name, each in methods.items()],
         left_out=left_out,
@@ -139,14 +141,17 @@ def _disagreement(gaps: Sequence[MethodGaps], found: Recommendation) -> list[str
     ]
 
 
-def _too_few_members(study: Study, gaps: Sequence[MethodGaps], found: Recommendation) -> list[str]:
-    """Whether the members are too far from each other to stand for the ranges."""
+def _too_few_members(
+    study: Study, real: Sequence[Plant], gaps: Sequence[MethodGaps], found: Recommendation
+) -> list[str]:
+    """Whether the members are too far from each other to stand for the ranges, and that costs something."""
     part = next((part for part in gaps if part.method == found.method), None)
     if part is None or part.box_worst is None or part.grid_worst is None:
         return []
-    ratio = part.box_worst.mean / part.grid_worst.mean if part.grid_worst.mean > 0 else math.inf
-    if ratio <= FEW:
+    least = MATTERS * min((plant.optimal_cost for plant in real), default=0.0)
+    if part.box_worst.mean <= max(FEW * part.grid_worst.mean, least):
         return []
+    ratio = part.box_worst.mean / part.grid_worst.mean if part.grid_worst.mean > 0 else math.inf
     remedy = "give [grid] more points" if study.grid.points == "auto" else '[grid] points = "auto" adds them'
     return [
         f"more members are needed: the worst gap of {METHODS[part.method].label} in the ranges is "

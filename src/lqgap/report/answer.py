@@ -121,7 +121,11 @@ def _best(record: Record) -> tuple[Fact, ...]:
         return ()
     own = f"{record.method(bracket.method).label}: {show_estimate(bracket.worst)} over the same simulators"
     remark = f"{own}, at most {show(bracket.factor, digits=2)} times the best possible"
-    if not bracket.factor < float("inf"):
+    if not bracket.lower > 0:
         remark = f"{own}; the lower bound says nothing here"
+    elif not bracket.factor < float("inf"):
+        remark = (
+            f"{own}; how far that is from the best possible is not known, as no mean bounds it from above"
+        )
     label = f"Best possible worst gap over the {bracket.num_members} simulators"
     return (Fact(label, f"{show(bracket.lower)} … {show(bracket.upper)}", remark),)

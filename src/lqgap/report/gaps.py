@@ -44,10 +44,10 @@ def gap_by_method(record: Record, gaps: Gaps) -> Figure:
         tuple(marks),
         height=70 + 54 * len(rows),
     )
+    has_bars = any(each.real_worst.has_interval and each.real_worst.stderr > 0 for each in rows)
     undrawn = [_with_value(record, each) for each in gaps.methods if each not in rows]
-    caption = (
-        "Further left is better. A short row means similar gaps on all plants; "
-        f"bars are 95 % intervals from {gaps.num_rollouts} runs."
+    caption = "Further left is better. A short row means similar gaps on all plants" + (
+        f"; bars are 95 % intervals from {gaps.num_rollouts} runs." if has_bars else "."
     )
     if undrawn:
         caption += f" Not on this logarithmic axis: {', '.join(undrawn)}."

@@ -9,6 +9,8 @@ from lqgap.report.figure import Axis, Cells, Figure, Key, Panel, Points, scale_e
 from lqgap.report.numbers import show
 from lqgap.report.palette import Style
 
+LEAST = 1e-6  # of the largest gap: where a plant is the nominal one, its gap is zero or rounding
+
 
 def gap_maps(record: Record, heat_map: HeatMap) -> Figure | None:
     """The maps of all methods; None where no gap is finite."""
@@ -19,6 +21,7 @@ def gap_maps(record: Record, heat_map: HeatMap) -> Figure | None:
     low = min(gap for gap in gaps if gap > 0 or not is_log)
     by_method = {each.method: [gap for row in each.gap for gap in row] for each in heat_map.maps}
     end = scale_end(by_method, record.recommended)
+    low = max(low, LEAST * (end or max(gaps))) if is_log else low
     plants = _plants(record, heat_map)
     panels = []
     for each in heat_map.maps:
@@ -39,7 +42,9 @@ def gap_maps(record: Record, heat_map: HeatMap) -> Figure | None:
         "All panels share one scale. A good controller has small gaps everywhere, not in one corner alone."
     )
     if not all(each.is_mean for each in heat_map.maps):
-        caption += " Where no mean can be given, colours are what nine in ten runs cost at most."
+        caption += (
+            " Where no mean can be given, colours are the extra cost that nine in ten runs do not exceed."
+        )
     if heat_map.held:
         held = ", ".join(f"{name} = {show(value)}" for name, value in heat_map.held.items())
         caption += f" Held fixed: {held}."

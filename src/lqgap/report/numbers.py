@@ -2,16 +2,15 @@
 
 show_estimate:   mean ± half of its interval, the error with one digit (two if it begins with 1), the mean as
                  far; both under one power of ten where they are large or small;
-                 "a … b" where no interval is claimed: half of the runs cost at most a, nine in ten at most b
+                 "a … b" where no interval is claimed: see `explain_ranges`
 show:            three significant digits, a power of ten where zeros would have to be counted
 """
 
 import math
 from decimal import Decimal
 
+from lqgap.evaluation.tails import FEWEST
 from lqgap.experiments.record import Estimate
-
-RANGES = "a … b: half of the runs cost at most a, nine in ten at most b; no mean can be given."
 
 _LARGE, _SMALL = 6, -3  # exponents from which on, and below which, a power of ten is written
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -51,6 +50,17 @@ def show_estimate(estimate: Estimate | None, *, in_words: bool = False) -> str:
     mean, error = (f"{round(value, -last):.{max(-last, 0)}f}" for value in values)
     text = f"{_signed(mean)} ± {error}"
     return f"({text})·{_power(shift)}" if shift else text
+
+
+def explain_ranges(num_rollouts: int) -> str:
+    """What "a … b" means, and why there is no mean."""
+    reason = f"runs are fewer than {FEWEST}, or a few of them cost far more than the others"
+    if num_rollouts < FEWEST:
+        reason = f"{num_rollouts} runs are too few to judge how heavy their tail is, {FEWEST} are needed"
+    return (
+        f"a … b: in half of the runs the extra cost to be expected of the inputs is at most a, in nine of "
+        f"ten at most b. No mean can be given there: {reason}."
+    )
 
 
 def is_range(estimate: Estimate) -> bool:

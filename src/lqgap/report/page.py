@@ -189,7 +189,7 @@ def _template() -> jinja2.Template:
         series_of=series_of,
         describe_panel=describe_panel,
         says_nothing=says_nothing,
-        ranges=numbers.RANGES,
+        explain_ranges=numbers.explain_ranges,
     )
     return environment.get_template("template.html")
 

@@ -16,11 +16,10 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.audit.contraction import MAX_CONDITION, Contraction, find_contraction
 from lqgap.simulators.audit.findings import Audit, Check
 from lqgap.simulators.audit.measures import Measures, measure_members
-from lqgap.simulators.finite import Finite, member_error
+from lqgap.simulators.finite import Finite, Members, member_error
 from lqgap.systems.natural import common_coordinates
 
 MODE_TOLERANCE = 1e-8  # relative; below it a mode counts as uncontrollable or unobservable
@@ -32,13 +31,9 @@ NARROWER = "for the bounds, narrow the ranges (in a study, those of [plant])"
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what leaves double precision is infinite or NaN, and shown so
-def check_assumptions(members: Finite) -> Audit:
+def check_assumptions(members: Members) -> Audit:
     """Audit a class: which assumptions hold, with what margin, limited by which member, and what to do."""
-    if not isinstance(members, Finite):
-        raise InvalidArgumentError(
-            f"members is a {type(members).__name__}, expected an lqgap.simulators.Finite: take a grid, a "
-            f"sample or a cover of the family first"
-        )
+    members = Finite.of(members)
     T = np.asarray(common_coordinates(members.systems))
     natural = measure_members(members.in_coordinates(T))
     given = measure_members(members)
