@@ -2,9 +2,13 @@ import jax.numpy as jnp
 import pytest
 
 import lqgap as lg
-from lqgap.experiments.endurance import LONG, find_collapse
+from lqgap.experiments.assembly import candidate
+from lqgap.experiments.endurance import LONG, run_on
+from lqgap.experiments.judging import judge
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants
+from lqgap.experiments.recommendation import recommend
+from lqgap.experiments.results import TrainedPolicy
 from lqgap.experiments.units import Workspace
 from lqgap.policies import FiniteHorizonLQG, LinearDynamic, ModelBank, StationaryLQG, Zero
 
@@ -30,9 +34,9 @@ def workspace(tmp_path):
 
 def test_a_linear_policy_is_judged_by_its_closed_loops(workspace):
     """u = -0.01 y leaves poles of up to 1.01, which ten steps hardly show."""
-    assert find_collapse(workspace, StationaryLQG(workspace.members[1]), None) is None
+    assert run_on(workspace, StationaryLQG(workspace.members[1]), None).trouble is None
     weak = LinearDynamic([[0.0]], [[0.0]], [[0.0]], [[-0.01]])
-    text = find_collapse(workspace, weak, None)
+    text = run_on(workspace, weak, None).trouble
     assert text.startswith("its closed loop is unstable (spectral radius 1.01) on ")
     assert text.endswith("such as pole = 1.02")
 
@@ -55,10 +59,18 @@ class Tiring(lg.policies.policy.AbstractWrapper):
         return (inner, memory[1] + 1), jnp.where(memory[1] < self.steps, 1.0, -1.0) * u
 
 
+class Resting(Tiring):
+    """Acts as the policy inside for some steps, and with a quarter of the input afterwards."""
+
+    def step(self, memory, y, u_last):
+        inner, u = self.acting.step(memory[0], y, u_last)
+        return (inner, memory[1] + 1), jnp.where(memory[1] < self.steps, 1.0, 0.25) * u
+
+
 def test_a_policy_that_fails_after_the_horizon_is_noticed(workspace):
     lasting, tiring = (Tiring(StationaryLQG(workspace.members[1]), steps) for steps in (10**6, 40))
-    assert find_collapse(workspace, lasting, None) is None
-    assert find_collapse(workspace, tiring, None).startswith(
+    assert run_on(workspace, lasting, None).trouble is None
+    assert run_on(workspace, tiring, None).trouble.startswith(
         f"it diverges within {LONG * 10} steps on 64 of 64"
     )
 
@@ -67,10 +79,28 @@ def test_plants_that_a_search_found_are_tried_too(workspace):
     worse = lg.Finite([lg.LQG([[1.5]], [[1.0]], [[1.0]])], [[1.5]], names=("pole",))
     zero = Zero(num_inputs=1, num_outputs=1)
     for policy in (zero, Tiring(zero, 10**6)):
-        assert "pole = 1.5" in find_collapse(workspace, policy, worse)
+        assert "pole = 1.5" in run_on(workspace, policy, worse).trouble
 
 
 def test_a_policy_that_ends_has_no_long_run(workspace):
     planned = ModelBank(workspace.members.systems, horizon=10)
-    assert find_collapse(workspace, planned, None) is None
-    assert find_collapse(workspace, FiniteHorizonLQG(workspace.members[0], 10), None) is None
+    assert run_on(workspace, planned, None).trouble is None
+    assert run_on(workspace, FiniteHorizonLQG(workspace.members[0], 10), None).trouble is None
+
+
+def test_what_costs_more_later_decides_in_a_task_that_goes_on(workspace):
+    """One that acts for ten steps alone is better at first than a weak gain, and worse for ever after."""
+    weak = LinearDynamic([[0.0]], [[0.0]], [[0.0]], [[-0.3]])
+    tiring = Resting(StationaryLQG(workspace.members[1]), 11)
+    idle = [1e9] * len(workspace.judged.A)
+    judged = {
+        name: judge(workspace, name, policy, num_rollouts=64, idle=idle)
+        for name, policy in (("linear", weak), ("bank", tiring))
+    }
+    assert [each.unfit for each in judged.values()] == [None, None]
+    first = {name: each.gaps.box_worst.mean for name, each in judged.items()}
+    later = {name: each.gaps.later_worst.mean for name, each in judged.items()}
+    assert first["bank"] < first["linear"]
+    assert later["bank"] > later["linear"]
+    file = TrainedPolicy(file="policy")
+    assert recommend({name: candidate(file, each) for name, each in judged.items()}).method == "linear"

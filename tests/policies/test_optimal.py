@@ -50,11 +50,14 @@ def test_finite_horizon_is_the_gain_of_each_step_times_the_exact_belief(seed):
     np.testing.assert_array_equal(chosen[-1], 0)  # the last input has no effect but its cost
 
 
-def test_a_partly_lost_observation_corrects_as_the_exact_filter_does(seed):
+def test_controllers_are_exact_through_losses(seed):
     plant = random_plant(seed)
-    y, u = random_record(seed, plant, steps=1)
-    y[0, 0] = np.nan
-    expected = -lg.solve_finite(plant, horizon=5).K[0] @ filter_record(plant, y, u).belief.mean[0]
-    np.testing.assert_allclose(
-        replay(FiniteHorizonLQG(plant, 5), y, u)[1][0], expected, rtol=1e-10, atol=1e-12
-    )
+    y, u = random_record(seed, plant, steps=50)
+    rng = np.random.default_rng(seed)
+    y[rng.random(y.shape) < 0.3] = np.nan
+    y[rng.random(len(y)) < 0.2] = np.nan
+    beliefs = filter_record(plant, y, u).belief.mean
+    for policy in (StationaryLQG(plant), FiniteHorizonLQG(plant, 49)):
+        gains = np.broadcast_to(policy.K, (50, *policy.K.shape[1:]))
+        expected = -np.einsum("tij,tj->ti", gains, beliefs)
+        np.testing.assert_allclose(replay(policy, y, u)[1], expected, rtol=1e-8, atol=1e-9)

@@ -30,6 +30,16 @@ def test_a_real_plant_worse_than_all_that_was_searched_is_the_worst_case():
     assert "On the worst real plant, it costs 99 ± 2 more" in sentence(record)
 
 
+def test_what_costs_more_later_on_is_said():
+    record = example_record()
+    for later, said in ((99.0, True), (2.0, False)):
+        methods = [
+            gaps.model_copy(update={"later_worst": measured(later, 1.0)}) for gaps in record.gaps.methods
+        ]
+        changed = record.model_copy(update={"gaps": record.gaps.model_copy(update={"methods": methods})})
+        assert ("Later on it costs up to 99.0 more in every 200 steps" in sentence(changed)) == said
+
+
 def test_without_ranges_a_simulator_worse_than_all_real_plants_is_the_worst_case():
     record = example_record()
     methods = [gaps.model_copy(update={"box_worst": None}) for gaps in record.gaps.methods]

@@ -34,6 +34,7 @@ from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits
 from lqgap.policies.policy import Memory
 from lqgap.systems import LQG, FiniteOptimum, solve_finite
+from lqgap.systems.losses import without_losses
 
 
 class Reference(eqx.Module):
@@ -106,7 +107,8 @@ def emit(
 
 def begin(policy: AbstractPolicy, reference: Reference, key: PRNGKeyArray) -> RolloutState:
     """Before the first observation."""
-    return RolloutState(policy.init(key), jnp.zeros_like(reference.A[0]), jnp.zeros_like(reference.B[0]))
+    memory = without_losses(policy.init(key))
+    return RolloutState(memory, jnp.zeros_like(reference.A[0]), jnp.zeros_like(reference.B[0]))
 
 
 def excess(

@@ -2,8 +2,11 @@
 
 A linear policy does if its closed loop is stable. Others are run for ten horizons, where the search found
 them worst and on plants spread over all that were tried; they do not if a run, or the last horizon on
-average, costs more than 100 times the optimum. A policy that ends with its task has no long run.
+average, costs more than 100 times the optimum. A policy that ends with its task has no long run. What
+a horizon costs later on is the mean of all after the first.
 """
+
+from dataclasses import dataclass
 
 import jax
 import numpy as np
@@ -26,33 +29,53 @@ LONG = 10  # horizons
 NUM_PLANTS = 2 * BATCH
 
 
-def find_collapse(workspace: Workspace, policy: AbstractPolicy, worst: Finite | None) -> str | None:
-    """What speaks against a policy in the long run; None if nothing does.
+@dataclass(frozen=True)
+class LongRun:
+    """What speaks against a policy in the long run; single runs of a later horizon where they cost most."""
+
+    trouble: str | None = None
+    totals: np.ndarray | None = None  # None where the policy or its task ends
+
+
+def run_on(workspace: Workspace, policy: AbstractPolicy, worst: Finite | None) -> LongRun:
+    """A policy over many horizons.
 
     Args:
         worst: plants that a search found.
     """
     if policy.horizon is not None:
-        return None
-    systems, names = _plants(workspace, worst, only_some=not isinstance(policy, AbstractLinearPolicy))
-    if isinstance(policy, AbstractLinearPolicy):
-        radius = np.asarray(jax.jit(jax.vmap(lambda plant: closed_loop_radius(policy, plant)))(systems))
-        index = int(np.argmax(radius))
-        is_bad, what = radius >= 1, f"its closed loop is unstable (spectral radius {radius[index]:.4g})"
-    else:
-        share = share_lost(workspace.study, policy, systems)
+        return LongRun()
+    trouble = find_instability(workspace, policy, worst) if isinstance(policy, AbstractLinearPolicy) else None
+    if trouble is not None:
+        return LongRun(trouble)
+    systems, names = _plants(workspace, worst, only_some=True)
+    share, later = _run(workspace.study, policy, systems)
+    if np.any(share > 0):
         what = f"it diverges within {LONG * workspace.study.horizon} steps"
-        index, is_bad = int(np.argmax(share)), share > 0
-    if not np.any(is_bad):
+        trouble = f"{what} on {np.sum(share > 0)} of {len(names)} plants, such as {names[np.argmax(share)]}"
+    return LongRun(trouble, None if workspace.study.ends else later[np.argmax(np.mean(later, axis=1))])
+
+
+def find_instability(workspace: Workspace, policy: AbstractLinearPolicy, worst: Finite | None) -> str | None:
+    """Where closed loops of a linear policy are unstable; None if nowhere."""
+    systems, names = _plants(workspace, worst, only_some=False)
+    radius = np.asarray(jax.jit(jax.vmap(lambda plant: closed_loop_radius(policy, plant)))(systems))
+    if np.all(radius < 1):
         return None
-    return f"{what} on {np.sum(is_bad)} of {len(names)} plants, such as {names[index]}"
+    index = int(np.argmax(radius))
+    what = f"its closed loop is unstable (spectral radius {radius[index]:.4g})"
+    return f"{what} on {np.sum(radius >= 1)} of {len(names)} plants, such as {names[index]}"
 
 
 def share_lost(study: Study, policy: AbstractPolicy, systems: LQG) -> np.ndarray:
     """The part of the runs of each plant that diverge, by the program that gaps are measured with."""
-    count = len(systems.A)
+    return _run(study, policy, systems)[0]
+
+
+def _run(study: Study, policy: AbstractPolicy, systems: LQG) -> tuple[np.ndarray, np.ndarray]:
+    """The part of the runs of each plant that diverge; what a later horizon costs each run on average."""
+    count, shares, later = len(systems.A), [], []
     num_runs = block_size(BATCH, study.horizon + 1, systems.num_outputs, study.evaluation.rollouts)
-    shares = []
     for batch in fill_batches(np.arange(count)):
         plants = take(systems, batch)
         key = key_for(study.seed, "endurance")
@@ -62,7 +85,8 @@ def share_lost(study: Study, policy: AbstractPolicy, systems: LQG) -> np.ndarray
         costs = np.asarray(references_of(plants, horizon=study.horizon, ends=False).value)
         share = np.mean(np.mean(found, axis=0) > DIVERGED * costs[:, None], axis=1)
         shares.append(np.maximum(share, np.mean(found[-1], axis=1) > DIVERGED * costs))
-    return np.concatenate(shares)[:count]
+        later.append(np.mean(found[1:], axis=0))
+    return np.concatenate(shares)[:count], np.concatenate(later)[:count]
 
 
 def _plants(workspace: Workspace, worst: Finite | None, *, only_some: bool) -> tuple[LQG, list[str]]:

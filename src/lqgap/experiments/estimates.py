@@ -60,6 +60,11 @@ def of_mean(found: AbstractEstimate) -> Estimate:
     )
 
 
+def of_runs(totals: np.ndarray) -> Estimate:
+    """The mean of single runs, without a claim about its tail."""
+    return Estimate(mean=float(np.mean(totals)), stderr=float(np.std(totals, ddof=1) / np.sqrt(len(totals))))
+
+
 def _estimate(mean: float, stderr: float, interval: Any, quantiles: np.ndarray, diverged: float) -> Estimate:
     low, high = (float(end) if np.all(np.isfinite(interval)) else None for end in interval)
     median, most = map(float, quantiles)

@@ -16,7 +16,7 @@ from lqgap.errors import NotConvergedError
 from lqgap.evaluation import GapEstimate, gap
 from lqgap.evaluation.worst import Search
 from lqgap.experiments import estimates
-from lqgap.experiments.endurance import find_collapse
+from lqgap.experiments.endurance import LongRun, run_on
 from lqgap.experiments.fitness import find_trouble
 from lqgap.experiments.methods.base import AbstractMethod, Knowing
 from lqgap.experiments.plants import BoxMap, key_for
@@ -86,13 +86,16 @@ def judge(
         num_climbs: of the search.
     """
     if isinstance(policy, Knowing):
-        found, searched, unfit = _no_gaps(len(workspace.judged.A)), None, None
+        found, searched, unfit, long_run = _no_gaps(len(workspace.judged.A)), None, None, LongRun()
     else:
         found = gaps_of(workspace, policy, workspace.judged, num_rollouts)
         searched = _search(workspace, policy, found, num_rollouts, num_climbs)
-        unfit = _find_trouble(workspace, policy, found, searched, np.asarray(idle))
+        unfit = _find_trouble(workspace, found, searched, np.asarray(idle))
+        long_run = LongRun() if unfit else run_on(workspace, policy, searched.members if searched else None)
+        unfit = unfit or long_run.trouble
     of_class, of_tried, of_real = (found.subset(rows) for rows in workspace.split(np.arange(len(found.mean))))
     worst, at, totals = _worst_in_ranges(workspace, found, searched)
+    totals = _larger(totals, of_real.totals[estimates.argworst(of_real)])
     return Judged(
         gaps=MethodGaps(
             method=name,
@@ -103,10 +106,11 @@ def judge(
             real=estimates.of_each(of_real),
             real_worst=estimates.of_worst(of_real),
             real_mean=estimates.of_mean(of_real),
+            later_worst=None if long_run.totals is None else estimates.of_runs(long_run.totals),
         ),
         heat_map=_gap_map(workspace, name, of_tried),
         upper=of_class.upper_limit(DELTA),
-        totals=_larger(totals, of_real).tolist(),
+        totals=(totals if long_run.totals is None else _larger(totals, long_run.totals)).tolist(),
         unfit=unfit,
     )
 
@@ -164,19 +168,15 @@ def _search(
 
 
 def _find_trouble(
-    workspace: Workspace,
-    policy: AbstractPolicy,
-    found: GapEstimate,
-    searched: Searched | None,
-    idle: np.ndarray,
+    workspace: Workspace, found: GapEstimate, searched: Searched | None, idle: np.ndarray
 ) -> str | None:
-    """On the plants that all methods are evaluated on, on those that the search found, or in the long run."""
+    """On the plants that all methods are evaluated on, or on those that the search found."""
     trouble = find_trouble(found, idle, workspace.describe)
     if trouble is None and searched is not None:
         systems, members = searched.members.systems, searched.members
         no_input = gaps_of(workspace, _zero(systems), systems, _num_rollouts(workspace), noise=FRESH)
         trouble = find_trouble(searched.gaps, no_input.mean, members.describe)
-    return trouble or find_collapse(workspace, policy, searched.members if searched else None)
+    return trouble
 
 
 def _worst_in_ranges(
@@ -197,10 +197,9 @@ def _worst_in_ranges(
     return estimates.of_worst(ranges), _values(members, at), ranges.totals[row]
 
 
-def _larger(totals: np.ndarray, of_real: GapEstimate) -> np.ndarray:
-    """The runs of the worst plant of all."""
-    worst = of_real.totals[estimates.argworst(of_real)]
-    return worst if np.mean(worst) > np.mean(totals) else totals
+def _larger(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The runs that cost more on average."""
+    return other if np.mean(other) > np.mean(one) else one
 
 
 def _values(members: Finite, row: int) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Which method to put on the plant: the best that is fit and has a policy file; of equals, the simplest.
 
-Methods are compared by their largest gap over all that was tried: the ranges, the class and the real plants.
+Methods are compared by their largest gap over all that was tried: the ranges, the class and the real plants;
+in a task that goes on also by what as many steps cost later on.
 Two are equal if the noise explains their difference, and is no larger than the gap of the better one.
 """
 
@@ -57,7 +58,7 @@ def recommend(candidates: Mapping[str, Candidate]) -> Recommendation:
 
 def worst_of(gaps: MethodGaps) -> Estimate:
     """The largest gap over all that was tried."""
-    found = [gaps.box_worst, gaps.grid_worst, gaps.real_worst]
+    found = [gaps.box_worst, gaps.grid_worst, gaps.real_worst, gaps.later_worst]
     return max((each for each in found if each is not None), key=lambda each: each.mean)
 
 

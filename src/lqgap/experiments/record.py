@@ -139,6 +139,7 @@ class MethodGaps(Part):
     real: list[Estimate]  # of every real plant, in their order; all methods are evaluated on the same noise
     real_worst: Estimate
     real_mean: Estimate  # its error takes into account that plants share noise
+    later_worst: Estimate | None = None  # of a later horizon, in a task that goes on; on the worst plant
 
 
 class Gaps(Part):

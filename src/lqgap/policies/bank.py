@@ -7,8 +7,8 @@
 
 Filters are exact from the first observation on and steady once they have settled (with `filters="steady"`,
 constant). Gains are those of the long run, so that a bank goes on for ever, or with a horizon those of each
-step of a task that ends. The filters' gains are planned for whole records: a lost observation is predicted
-over, and does not change the gains after it.
+step of a task that ends. The filters' gains are planned for records without losses, and what losses change is
+remembered: filters and likelihoods stay exact (`systems.losses`).
 
 A sample that is absurd to every member, whose smallest e'S^-1 e has a probability below 1e-50, is a fault of
 the sensor and counts as lost. But it may also be a jump of the state, a first state far off, or a plant that
@@ -31,6 +31,7 @@ from lqgap.policies.optimal import FILTERS
 from lqgap.policies.policy import AbstractPolicy, entry_at, move_ahead, require_one_of
 from lqgap.systems import LQG, Optimum, solve_finite
 from lqgap.systems.innovation import fill_lost
+from lqgap.systems.losses import AbstractLosses, Losses
 from lqgap.systems.natural import naturalize
 from lqgap.systems.optimum import solve_members
 from lqgap.systems.settling import settle_filters
@@ -45,6 +46,7 @@ class BankMemory(eqx.Module):
     """The beliefs and likelihoods of all members."""
 
     xhat: Float[Array, "member state"]
+    losses: AbstractLosses  # of every member
     log_likelihood: Float[Array, " member"]
     credit: Int[Array, ""]  # samples that were not absurd, of which CALM pay for one that counts as lost
     is_lost: Bool[Array, ""]  # whether the last one did
@@ -138,6 +140,7 @@ class ModelBank(AbstractPolicy):
         """Before the first observation."""
         return BankMemory(
             xhat=jnp.zeros_like(self.A[:, 0]),
+            losses=jax.vmap(Losses)(jnp.zeros_like(self.A)),
             log_likelihood=jnp.zeros_like(self.A[:, 0, 0]),
             credit=jnp.asarray(0),
             is_lost=jnp.asarray(False),
@@ -163,7 +166,8 @@ class ModelBank(AbstractPolicy):
     ) -> tuple[BankMemory, Float[Array, "member input"]]:
         """The memory after an observation, and the input each member would choose."""
         now = memory.time
-        K, L, S = (entry_at(stack, now) for stack in (self.K, self.L, self.S))
+        K, *planned = (entry_at(stack, now) for stack in (self.K, self.L, self.S))
+        L, S = jax.vmap(lambda losses, C, L, S: losses.gains(C, L, S))(memory.losses, self.C, *planned)
         predicted = jnp.einsum("kij,kj->ki", self.A, memory.xhat) + self.B @ u_last
         filled = jax.vmap(lambda C, S, x: fill_lost(y - C @ x, S))(self.C, S, predicted)
         is_absurd = jnp.min(filled.distance) > chdtri(self.num_outputs, ABSURD)
@@ -173,8 +177,12 @@ class ModelBank(AbstractPolicy):
             jnp.where(is_lost, 0, part) for part in (filled.innovation, filled.log_density)
         )
         xhat = predicted + jnp.einsum("kij,kj->ki", L, innovation)
+        seen = ~(jnp.isnan(y) | is_lost)
         memory = BankMemory(
             xhat=xhat,
+            losses=jax.vmap(lambda losses, *model: losses.after(*model, seen))(
+                memory.losses, self.A, self.C, *planned
+            ),
             log_likelihood=memory.log_likelihood + evidence,
             credit=jnp.where(is_lost, memory.credit - CALM, saved),
             is_lost=is_lost,

@@ -6,7 +6,8 @@
 `StationaryLQG` goes on for ever: its gain K is constant, its filter exact from the first observation on and
 steady once it has settled. `FiniteHorizonLQG` has the gains of every step of a task that ends. With
 xi = xhat_{t|t-1} as its state such a controller is linear: Ac = (A-BK)(I-LC), Bc = (A-BK)L, Cc = -K(I-LC),
-Dc = -KL. Gains are planned for a whole record: a lost observation is predicted over, and they stay so.
+Dc = -KL. Gains are planned for a record without losses, and what losses change is remembered: the filter
+stays exact (`systems.losses`).
 """
 
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from lqgap.batches import batch_of_one
 from lqgap.policies.policy import AbstractLinearPolicy, LinearStep, entry_at, move_ahead, require_one_of
 from lqgap.systems import LQG, Optimum, solve, solve_finite
 from lqgap.systems.innovation import filter_step
+from lqgap.systems.losses import AbstractLosses, Losses
 from lqgap.systems.settling import settle_filters
 
 FILTERS = ("varying", "steady")
@@ -33,9 +35,10 @@ def linear_step(model: Any, K: Float[Array, "input state"], L: Float[Array, "sta
 
 
 class OptimalMemory(eqx.Module):
-    """The belief and the time."""
+    """The belief, what losses have done to it, and the time."""
 
     xhat: Float[Array, " state"]
+    losses: AbstractLosses
     time: Int[Array, ""]
 
 
@@ -65,15 +68,18 @@ class AbstractOptimal(AbstractLinearPolicy):
 
     def init(self, key: PRNGKeyArray) -> OptimalMemory:  # noqa: ARG002
         """Before the first observation."""
-        return OptimalMemory(xhat=jnp.zeros_like(self.A[0]), time=jnp.asarray(0))
+        nothing = jnp.zeros_like(self.A)
+        return OptimalMemory(xhat=nothing[0], losses=Losses(nothing), time=jnp.asarray(0))
 
     def step(
         self, memory: OptimalMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
     ) -> tuple[OptimalMemory, Float[Array, " input"]]:
         """Filter with the gain of this step, then apply the gain of this step."""
         K, L, S = (entry_at(stack, memory.time) for stack in (self.K, self.L, self.S))
-        xhat = filter_step(self.A, self.B, self.C, L, S, memory.xhat, u_last, y).xhat
-        return OptimalMemory(xhat=xhat, time=memory.time + 1), -K @ xhat
+        gains = memory.losses.gains(self.C, L, S)
+        xhat = filter_step(self.A, self.B, self.C, *gains, memory.xhat, u_last, y).xhat
+        losses = memory.losses.after(self.A, self.C, L, S, ~jnp.isnan(y))
+        return OptimalMemory(xhat=xhat, losses=losses, time=memory.time + 1), -K @ xhat
 
 
 class StationaryLQG(AbstractOptimal):

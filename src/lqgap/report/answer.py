@@ -5,7 +5,7 @@ Nothing is claimed that the record does not hold: what was not measured is left 
 
 from dataclasses import dataclass
 
-from lqgap.experiments.record import Bracket, MethodGaps, Record
+from lqgap.experiments.record import Bracket, Estimate, MethodGaps, Record
 from lqgap.report.numbers import show, show_estimate, show_percent
 from lqgap.report.runs import describe_plant
 
@@ -54,7 +54,7 @@ def answer(record: Record) -> Answer:
     horizon = record.gaps.horizon
     rest = (
         f". {where}, it costs {show_estimate(worst)} more over {horizon} steps than a controller that knows "
-        f"the plant exactly{_limit(record.bracket, horizon)}.{_others(record)}"
+        f"the plant exactly{_limit(record.bracket, horizon)}.{_later(gaps, worst, horizon)}{_others(record)}"
     )
     facts = (*_measured(record, gaps), *_best(record))
     return Answer("Use ", record.method(record.recommended).label, rest, facts)
@@ -72,6 +72,16 @@ def _trouble(record: Record) -> str:
     if not against:
         return f"No controller is recommended: there is none to choose from.{held}"
     return f"No controller holds on all plants that were tried. {'; '.join(against)}.{held} {REMEDY}"
+
+
+def _later(gaps: MethodGaps, worst: Estimate, horizon: int) -> str:
+    """What it costs in the long run, where that is more."""
+    later = gaps.later_worst
+    if later is None or later.mean <= worst.mean:
+        return ""
+    return (
+        f" Later on it costs up to {show(later.mean)} more in every {horizon} steps, by which it was chosen."
+    )
 
 
 def _others(record: Record) -> str:
