@@ -100,10 +100,16 @@ def test_one_step_of_the_recursion_is_the_printed_formula(seed):
     np.testing.assert_allclose(step.P, Q + A.T @ P @ A - A.T @ P @ B @ K, rtol=1e-9)
 
 
+def directions(rng, point):
+    """Random ones, symmetric for the cost."""
+    A, B, Q, R = (rng.normal(size=matrix.shape) for matrix in point)
+    return tuple(map(jnp.asarray, (A, B, Q + Q.T, R + R.T)))
+
+
 def test_derivatives_of_the_solution_agree_with_finite_differences(seed):
     rng = np.random.default_rng(seed)
     point = tuple(map(jnp.asarray, random_riccati(rng, states=3, radius=0.9)))
-    direction = tuple(jnp.asarray(rng.normal(size=matrix.shape)) for matrix in point)
+    direction = directions(rng, point)
 
     @jax.jit
     def cost(A, B, Q, R):
@@ -210,7 +216,7 @@ def test_derivatives_hold_where_the_cost_does_not_see_a_mode(seed):
     rng = np.random.default_rng(seed)
     A, B, Q = turned(seed, np.diag([1.3, 0.9, 0.5]), rng.normal(size=(3, 2)), np.diag([0.0, 1.0, 1.0]))
     point = tuple(map(jnp.asarray, (A, B, Q, np.eye(2))))
-    direction = tuple(jnp.asarray(rng.normal(size=matrix.shape)) for matrix in point)
+    direction = directions(rng, point)
 
     @jax.jit
     def cost(A, B, Q, R):

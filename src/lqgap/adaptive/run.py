@@ -30,6 +30,7 @@ from lqgap.policies.policy import require_policy
 from lqgap.progress import track
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG, steady_predict
+from lqgap.systems.losses import without_losses
 
 BLOCK = 512  # steps that run at a time; the noise depends on it
 MAX_STEPS = 100_000_000
@@ -127,7 +128,7 @@ def _start(policy: AbstractPolicy, plants: StationaryReference, keys: Array) -> 
         zero = jnp.asarray(0.0)
         return RunState(
             time=jnp.asarray(0),
-            memory=policy.init(key),
+            memory=without_losses(policy.init(key)),
             predicted=jnp.zeros_like(real.plant.A[0]),
             u_last=jnp.zeros_like(real.plant.B[0]),
             excess=zero,

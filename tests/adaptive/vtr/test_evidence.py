@@ -67,6 +67,18 @@ def test_the_misfit_is_the_mixture_over_alternatives_and_beginnings():
     np.testing.assert_allclose(found[-1], min(mixtures), rtol=1e-8)
 
 
+def test_beliefs_and_likelihoods_are_exact_through_losses():
+    ys, us = (np.array(part) for part in random_record(3, PLANTS[0], steps=40))
+    ys[np.random.default_rng(0).random(ys.shape) < 0.3] = np.nan
+    evidence, _ = gather(filters_of(PLANTS), jnp.asarray(ys), jnp.asarray(us), jnp.asarray(0.0))
+    for index, plant in enumerate(PLANTS):
+        record = filter_record(plant, ys, us)
+        np.testing.assert_allclose(evidence.xhat[index], record.belief.mean[-1], rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(
+            evidence.log_likelihood[index], lg.systems.log_likelihood(plant, ys, us)[-1], rtol=1e-7
+        )
+
+
 def test_a_lost_observation_says_nothing():
     ys, us = (jnp.asarray(part) for part in random_record(2, PLANTS[0], steps=20))
     lost = ys.at[7].set(jnp.nan)

@@ -59,7 +59,7 @@ def test_one_member_has_no_gap_to_bound():
 
 def test_members_that_are_equal_have_no_gap_to_bound():
     plant = lg.LQG([[0.9]], [[1.0]], [[1.0]])
-    assert minimax_lower_bound(lg.stack([plant, plant]), horizon=1).value == 0
+    assert 0 <= minimax_lower_bound(lg.stack([plant, plant]), horizon=1).value < 1e-20
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.systems import LQG, Optimum
 from lqgap.systems.innovation import InnovationLaw, filter_step, innovation_law
+from lqgap.systems.losses import AbstractLosses, Losses, NoLosses
 from lqgap.systems.settling import MOST, settle_filters
 
 SCALES = (0.25, 0.5, 0.75, 1.25, 1.5, 2.0, 4.0, 16.0)
@@ -77,6 +78,7 @@ class Evidence(eqx.Module):
     innovation: Float[Array, "member output"]  # the last one; zero after a loss
     log_likelihood: Float[Array, " member"]
     ratios: Float[Array, "alternative member"]  # R_g
+    losses: AbstractLosses  # of every member
     time: Int[Array, ""]
     age: Int[Array, ""]  # of the test, which may begin anew
 
@@ -85,8 +87,15 @@ class Evidence(eqx.Module):
         """Before the first observation."""
         count, (p, n) = len(filters.A), filters.C.shape[1:]
         ratios = jnp.zeros((len(SCALES) + len(CORRELATIONS), count))
-        start = jnp.asarray(0)
-        return Evidence(jnp.zeros((count, n)), jnp.zeros((count, p)), jnp.zeros(count), ratios, start, start)
+        return Evidence(
+            xhat=jnp.zeros((count, n)),
+            innovation=jnp.zeros((count, p)),
+            log_likelihood=jnp.zeros(count),
+            ratios=ratios,
+            losses=jax.vmap(Losses)(jnp.zeros_like(filters.A)),
+            time=jnp.asarray(0),
+            age=jnp.asarray(0),
+        )
 
     def observe(
         self,
@@ -97,11 +106,15 @@ class Evidence(eqx.Module):
         slack: Float[Array, ""],
     ) -> "Evidence":
         """Take in y_t, components of which may be lost (NaN), and the input applied before it."""
-        L, law = filters.at(self.time)
+        is_lost, planned = jnp.isnan(y), filters.at(self.time)
+        L, law = self._gains_now(filters, *planned)
         filtered = jax.vmap(filter_step, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
             filters.A, filters.B, filters.C, L, law, self.xhat, u_last, y
         )
-        is_lost, e = jnp.isnan(y), filtered.innovation
+        losses = jax.vmap(lambda losses, *model: losses.after(*model, ~is_lost))(
+            self.losses, filters.A, filters.C, planned[0], planned[1].S
+        )
+        e = filtered.innovation
         past = jnp.where(jnp.any(is_lost), 0.0, self.innovation)
         whitened = jnp.einsum("kij,kj->ki", law.precision, e)
         ratio = _log_ratios(
@@ -117,6 +130,7 @@ class Evidence(eqx.Module):
             innovation=jnp.where(jnp.any(is_lost), 0.0, e),
             log_likelihood=self.log_likelihood + filtered.log_density,
             ratios=jnp.minimum((self.ratios + begins_now) * jnp.exp(ratio), LARGEST),
+            losses=losses,
             time=self.time + 1,
             age=self.age + 1,
         )
@@ -143,6 +157,13 @@ class Evidence(eqx.Module):
             ratios=jnp.where(when, 0.0, self.ratios),
             age=jnp.where(when, 0, self.age),
         )
+
+    def _gains_now(self, filters: MemberFilters, L: Array, law: InnovationLaw) -> tuple[Array, InnovationLaw]:
+        """The planned gains and laws, changed by what was lost before."""
+        if isinstance(self.losses, NoLosses):
+            return L, law
+        L, S = jax.vmap(lambda losses, *model: losses.gains(*model))(self.losses, filters.C, L, law.S)
+        return L, jax.vmap(innovation_law)(S)
 
 
 def _log_ratios(
