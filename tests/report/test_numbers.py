@@ -6,7 +6,9 @@ import hypothesis.strategies as st
 import pytest
 from example_record import measured
 
+from lqgap.evaluation import tails
 from lqgap.experiments.record import Estimate
+from lqgap.report import numbers
 from lqgap.report.numbers import explain_ranges, show, show_estimate, show_percent, show_seconds
 
 
@@ -102,3 +104,7 @@ def test_times_are_seconds_or_minutes():
     assert show_seconds(2.13) == "2.1 s"
     assert show_seconds(74.0) == "1 min 14 s"
     assert show_seconds(119.9) == "2 min 00 s"
+
+
+def test_the_page_asks_for_as_many_runs_as_the_tails_need():
+    assert numbers.FEWEST == tails.FEWEST

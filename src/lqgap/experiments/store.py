@@ -184,12 +184,13 @@ def _explain(path: Path, error: sqlite3.OperationalError) -> LqgapError:
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     """Make the table in a new file; refuse a file that is something else."""
-    (application,), (version,) = (
-        connection.execute(f"PRAGMA {pragma}").fetchone() for pragma in ("application_id", "user_version")
-    )
+    # All of it at once: another process may make the table in between.
+    application, version, count = connection.execute(
+        "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
+        "FROM pragma_application_id, pragma_user_version"
+    ).fetchone()
     if (application, version) == (APPLICATION, FORMAT):
         return
-    (count,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application == APPLICATION:
         raise CorruptFileError(f"{path} has the format {version}, and this version reads {FORMAT}")
     if count or application:

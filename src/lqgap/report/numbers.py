@@ -9,8 +9,9 @@ show:            three significant digits, a power of ten where zeros would have
 import math
 from decimal import Decimal
 
-from lqgap.evaluation.tails import FEWEST
 from lqgap.experiments.record import Estimate
+
+FEWEST = 256  # that of `evaluation.tails`, whose package would load JAX
 
 _LARGE, _SMALL = 6, -3  # exponents from which on, and below which, a power of ten is written
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
