@@ -34,9 +34,9 @@ def workspace(tmp_path):
 
 def test_a_linear_policy_is_judged_by_its_closed_loops(workspace):
     """u = -0.01 y leaves poles of up to 1.01, which ten steps hardly show."""
-    assert run_on(workspace, StationaryLQG(workspace.members[1]), None).trouble is None
+    assert run_on(workspace, StationaryLQG(workspace.members[1]), None, num_rollouts=8).trouble is None
     weak = LinearDynamic([[0.0]], [[0.0]], [[0.0]], [[-0.01]])
-    text = run_on(workspace, weak, None).trouble
+    text = run_on(workspace, weak, None, num_rollouts=8).trouble
     assert text.startswith("its closed loop is unstable (spectral radius 1.01) on ")
     assert text.endswith("such as pole = 1.02")
 
@@ -69,8 +69,8 @@ class Resting(Tiring):
 
 def test_a_policy_that_fails_after_the_horizon_is_noticed(workspace):
     lasting, tiring = (Tiring(StationaryLQG(workspace.members[1]), steps) for steps in (10**6, 40))
-    assert run_on(workspace, lasting, None).trouble is None
-    assert run_on(workspace, tiring, None).trouble.startswith(
+    assert run_on(workspace, lasting, None, num_rollouts=8).trouble is None
+    assert run_on(workspace, tiring, None, num_rollouts=8).trouble.startswith(
         f"it diverges within {LONG * 10} steps on 64 of 64"
     )
 
@@ -79,13 +79,13 @@ def test_plants_that_a_search_found_are_tried_too(workspace):
     worse = lg.Finite([lg.LQG([[1.5]], [[1.0]], [[1.0]])], [[1.5]], names=("pole",))
     zero = Zero(num_inputs=1, num_outputs=1)
     for policy in (zero, Tiring(zero, 10**6)):
-        assert "pole = 1.5" in run_on(workspace, policy, worse).trouble
+        assert "pole = 1.5" in run_on(workspace, policy, worse, num_rollouts=8).trouble
 
 
 def test_a_policy_that_ends_has_no_long_run(workspace):
     planned = ModelBank(workspace.members.systems, horizon=10)
-    assert run_on(workspace, planned, None).trouble is None
-    assert run_on(workspace, FiniteHorizonLQG(workspace.members[0], 10), None).trouble is None
+    assert run_on(workspace, planned, None, num_rollouts=8).trouble is None
+    assert run_on(workspace, FiniteHorizonLQG(workspace.members[0], 10), None, num_rollouts=8).trouble is None
 
 
 def test_what_costs_more_later_decides_in_a_task_that_goes_on(workspace):

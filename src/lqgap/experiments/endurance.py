@@ -37,11 +37,14 @@ class LongRun:
     totals: np.ndarray | None = None  # None where the policy or its task ends
 
 
-def run_on(workspace: Workspace, policy: AbstractPolicy, worst: Finite | None) -> LongRun:
+def run_on(
+    workspace: Workspace, policy: AbstractPolicy, worst: Finite | None, *, num_rollouts: int
+) -> LongRun:
     """A policy over many horizons.
 
     Args:
         worst: plants that a search found.
+        num_rollouts: of the gaps, of which the long run has the first block.
     """
     if policy.horizon is not None:
         return LongRun()
@@ -49,7 +52,7 @@ def run_on(workspace: Workspace, policy: AbstractPolicy, worst: Finite | None) -
     if trouble is not None:
         return LongRun(trouble)
     systems, names = _plants(workspace, worst, only_some=True)
-    share, later = _run(workspace.study, policy, systems)
+    share, later = _run(workspace.study, policy, systems, num_rollouts)
     if np.any(share > 0):
         what = f"it diverges within {LONG * workspace.study.horizon} steps"
         trouble = f"{what} on {np.sum(share > 0)} of {len(names)} plants, such as {names[np.argmax(share)]}"
@@ -69,13 +72,15 @@ def find_instability(workspace: Workspace, policy: AbstractLinearPolicy, worst: 
 
 def share_lost(study: Study, policy: AbstractPolicy, systems: LQG) -> np.ndarray:
     """The part of the runs of each plant that diverge, by the program that gaps are measured with."""
-    return _run(study, policy, systems)[0]
+    return _run(study, policy, systems, study.evaluation.rollouts)[0]
 
 
-def _run(study: Study, policy: AbstractPolicy, systems: LQG) -> tuple[np.ndarray, np.ndarray]:
+def _run(
+    study: Study, policy: AbstractPolicy, systems: LQG, num_rollouts: int
+) -> tuple[np.ndarray, np.ndarray]:
     """The part of the runs of each plant that diverge; what a later horizon costs each run on average."""
     count, shares, later = len(systems.A), [], []
-    num_runs = block_size(BATCH, study.horizon + 1, systems.num_outputs, study.evaluation.rollouts)
+    num_runs = block_size(BATCH, study.horizon + 1, systems.num_outputs, num_rollouts)
     for batch in fill_batches(np.arange(count)):
         plants = take(systems, batch)
         key = key_for(study.seed, "endurance")

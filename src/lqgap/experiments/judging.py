@@ -91,7 +91,8 @@ def judge(
         found = gaps_of(workspace, policy, workspace.judged, num_rollouts)
         searched = _search(workspace, policy, found, num_rollouts, num_climbs)
         unfit = _find_trouble(workspace, found, searched, np.asarray(idle))
-        long_run = LongRun() if unfit else run_on(workspace, policy, searched.members if searched else None)
+        worst = searched.members if searched else None
+        long_run = LongRun() if unfit else run_on(workspace, policy, worst, num_rollouts=num_rollouts)
         unfit = unfit or long_run.trouble
     of_class, of_tried, of_real = (found.subset(rows) for rows in workspace.split(np.arange(len(found.mean))))
     worst, at, totals = _worst_in_ranges(workspace, found, searched)
