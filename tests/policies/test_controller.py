@@ -53,8 +53,8 @@ def test_an_applied_input_that_the_step_does_not_survive_is_forgotten():
     controller, calm = (lg.Controller(StationaryLQG(PLANT)) for _ in range(2))
     for each in (controller, calm):
         each(np.ones(2))
-    with pytest.raises(lg.NotConvergedError, match="not finite"):
-        controller(np.full(2, -1.7e308), applied=np.full(PLANT.num_inputs, 1.7e308))
+    with pytest.raises(lg.InvalidArgumentError, match="no plant receives that"):
+        controller(np.ones(2), applied=np.full(PLANT.num_inputs, 1.7e308))
     np.testing.assert_array_equal(controller(np.ones(2)), calm(np.ones(2)))
     np.testing.assert_array_equal(controller.u_last, calm.u_last)
 
@@ -145,10 +145,25 @@ def test_beyond_its_horizon_a_policy_is_not_asked():
 def test_an_input_that_is_not_finite_never_leaves():
     controller = lg.Controller(lg.policies.LinearDynamic(Dc=[[1e300, 1e300]]))
     with pytest.raises(lg.NotConvergedError, match="not finite"):
-        controller([1e300, 1e300])
+        controller([1e99, 1e99])
 
 
 @pytest.mark.usefixtures("as_users_run_it")
 def test_only_policies_are_controlled_with():
     with pytest.raises(lg.InvalidArgumentError, match="expected an lqgap policy"):
         lg.Controller("policy")
+
+
+def test_a_sample_beyond_all_measure_counts_as_lost_and_such_an_input_is_refused():
+    bank = every_policy.make_policies()["ModelBank mixture"]
+    wild, lost = (lg.Controller(bank, ends=True) for _ in range(2))
+    for y in ([0.1, 0.2], [1e308, 0.1]):
+        own = wild(y)
+    lost.nan_is_lost = True
+    for y in ([0.1, 0.2], [np.nan, 0.1]):
+        expected = lost(y)
+    np.testing.assert_array_equal(own, expected)
+    with pytest.raises(lg.InvalidArgumentError, match="no plant receives that"):
+        wild([0.0, 0.0], applied=[1e300])
+    with pytest.raises(lg.InvalidArgumentError, match=r"not finite: \[nan\]$"):
+        wild([0.0, 0.0], applied=[np.nan])

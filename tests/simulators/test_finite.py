@@ -175,3 +175,9 @@ def test_one_plant_and_a_batch_are_classes_too():
     assert len(Finite.of(plants[0])) == 1
     with pytest.raises(lqgap.InvalidArgumentError, match="plants is a list, expected a finite class"):
         Finite.of(plants, name="plants")
+
+
+def test_several_members_are_a_subset():
+    members = Finite([random_plant(0), random_plant(1)])
+    with pytest.raises(InvalidArgumentError, match="subset"):
+        members[0:1]

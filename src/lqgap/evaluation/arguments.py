@@ -49,7 +49,7 @@ def require_fit(policy: AbstractPolicy, plant: LQG) -> None:
 
 def read_precision(precision: Any) -> Any:
     """The type of number to compute with."""
-    if precision not in PRECISIONS:
+    if precision not in tuple(PRECISIONS):
         raise InvalidArgumentError(f"precision is {precision!r}, expected 'float64' or 'float32'")
     return PRECISIONS[precision]
 

@@ -154,7 +154,9 @@ class Store:
         except sqlite3.OperationalError as error:
             raise _explain(self.path, error) from None
         except (sqlite3.DatabaseError, json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise CorruptFileError(f"{self.path} is damaged, or no store of lqgap: {error}") from None
+            raise CorruptFileError(
+                f"{self.path} is damaged, or no store of lqgap: {error}; move it away to compute all anew"
+            ) from None
         except OSError as error:
             raise InvalidArgumentError(f"{self.path} cannot be used: {error.strerror}") from None
         finally:

@@ -25,6 +25,8 @@ from lqgap.states import fingerprint, read_state, write_state
 
 KIND = "controller"
 
+WILD = 1e100  # no sensor shows more: what is beyond counts as lost
+
 
 class Controller:
     """The stateful wrapper of a policy.
@@ -146,10 +148,15 @@ class Controller:
             raise InvalidArgumentError(f"{name} has shape {vector.shape}, expected ({size},)")
         bad = np.isinf(vector) if nan_allowed else ~np.isfinite(vector)
         if bad.any():
-            raise InvalidArgumentError(
-                f"{name} at step {self._time} is not finite: {vector.tolist()}; a lost observation is None"
-            )
-        return vector
+            hint = "; a lost observation is None" if name == "y" else ""
+            raise InvalidArgumentError(f"{name} at step {self._time} is not finite: {vector.tolist()}{hint}")
+        if not (is_wild := np.abs(vector) > WILD).any():
+            return vector
+        if name == "y":
+            return np.where(is_wild, np.nan, vector)
+        raise InvalidArgumentError(
+            f"{name} at step {self._time} is {vector.tolist()}: no plant receives that"
+        )
 
 
 def _compile(policy: AbstractPolicy, limits: Limits, memory: Memory) -> Any:

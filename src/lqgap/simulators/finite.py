@@ -88,6 +88,10 @@ class Finite(eqx.Module):
         return len(self.systems.A)
 
     def __getitem__(self, index: int) -> LQG:
+        if not isinstance(index, int | np.integer):
+            raise InvalidArgumentError(
+                f"index is {index!r}, expected the number of a member: members.subset(...) takes several"
+            )
         if not -len(self) <= index < len(self):
             raise IndexError(f"member {index} of a class of {len(self)}")
         return take(self.systems, index)
