@@ -177,6 +177,7 @@ def test_one_plant_and_a_batch_are_classes_too():
         Finite.of(plants, name="plants")
 
 
+@pytest.mark.usefixtures("as_users_run_it")
 def test_several_members_are_a_subset():
     members = Finite([random_plant(0), random_plant(1)])
     with pytest.raises(InvalidArgumentError, match="subset"):
