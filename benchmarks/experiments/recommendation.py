@@ -55,7 +55,8 @@ def run() -> str:
         "A study with default settings and the methods that have a policy file recommends a policy. It is "
         f"put on {NUM_PLANTS} plants drawn from the ranges: their worst gap over 100 steps (candidates by "
         f"{ROLLOUTS} rollouts, the worst {NUM_WORST} of them by {MORE_ROLLOUTS} others) against the worst "
-        "that the page states; what the page states of 100 later steps; and the share of these plants on which one of four runs of ten horizons "
+        "that the page states; what the page states of 100 later steps; and the share of these plants on "
+        "which one of four runs of ten horizons "
         f"costs more than {DIVERGED} times the optimum."
     )
     return table("Recommendations", note, columns, rows)

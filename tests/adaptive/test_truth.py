@@ -32,6 +32,14 @@ def test_the_truth_is_looked_for_among_the_members():
 
 
 @pytest.mark.usefixtures("as_users_run_it")
+@pytest.mark.parametrize("truth", [99, -1, [1.0, 2.0, 3.0], {"gain": 1.0}, "a", np.nan])
+def test_a_truth_that_is_none_is_named(truth):
+    plants = random_class(0)
+    with pytest.raises(lg.InvalidArgumentError, match="truth is"):
+        read_truth(Finite(plants), read_plants(plants[0], count=2), truth, count=2)
+
+
+@pytest.mark.usefixtures("as_users_run_it")
 def test_plants_must_be_one_or_as_many_as_runs():
     with pytest.raises(lg.InvalidArgumentError, match="plants has 4"):
         read_plants(lg.stack(random_class(0)), count=3)

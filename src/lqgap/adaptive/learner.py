@@ -45,9 +45,8 @@ class AbstractLearner(AbstractPolicy):
     def snapshot(self, memory: Memory) -> Snapshot:
         """What it believes."""
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """Warnings that can be given before anything is observed."""
+    def remarks(self, last_step: int) -> tuple[str, ...]:  # noqa: ARG002
+        """Warnings that can be given before a run of this many steps."""
         return ()
 
     def side_by_side(self) -> "AbstractLearner":

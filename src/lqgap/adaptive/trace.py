@@ -57,7 +57,7 @@ class Trace:
     switches: tuple[Switch, ...]
     events: tuple[Event, ...]
     is_truth_inside: bool | None  # of the sets of all steps
-    num_stopped: int  # steps at which another policy was in control
+    num_stopped: int  # steps of an alarm, in which another policy is in control if there is one
     seconds: np.ndarray  # since the start, after compilation, at the end of every block of steps
 
     @property
@@ -84,7 +84,7 @@ class TraceBuilder:
         is_learner = isinstance(policy, AbstractLearner)
         self.reasons = policy.reasons if is_learner else ()
         self.has_sets = is_learner and policy.members is not None
-        remarks = policy.remarks if is_learner else ()
+        remarks = policy.remarks(last) if is_learner else ()
         self.rows: list[dict[str, Any]] = []
         self.switches: list[list[Switch]] = [[] for _ in range(count)]
         self.events = [[Event(0, "constants", text) for text in remarks] for _ in range(count)]

@@ -39,10 +39,19 @@ def read_truth(members: Finite, plants: StationaryReference, truth: Any, *, coun
         if any(index is None for index in found):
             return None
         truth = np.asarray(found)
-    truth = np.asarray(truth)
-    if truth.dtype.kind in "iu":
+    truth, shape = np.asarray(truth), (count, len(members.names))
+    if (
+        truth.dtype.kind in "iu"
+        and truth.shape in ((), (count,))
+        and np.all((truth >= 0) & (truth < len(members)))
+    ):
         return jnp.asarray(np.broadcast_to(truth, (count,)))
-    theta = np.broadcast_to(truth, (count, len(members.names)))
+    if truth.dtype.kind != "f" or truth.shape not in ((), shape[1:], shape) or not np.all(np.isfinite(truth)):
+        raise InvalidArgumentError(
+            f"truth is {truth.tolist()!r}, expected the number of one of the {len(members)} members of the "
+            f"learner, or real values of {', '.join(members.names)} for all runs or each of {count}"
+        )
+    theta = np.broadcast_to(truth, shape)
     parameters = np.asarray(members.parameters)
     width = np.maximum(np.ptp(parameters, axis=0), 1e-300)
     apart = np.sum(((theta[:, None] - parameters[None]) / width) ** 2, axis=2)

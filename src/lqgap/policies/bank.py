@@ -172,7 +172,6 @@ class ModelBank(AbstractPolicy):
         filled = jax.vmap(lambda C, S, x: fill_lost(y - C @ x, S))(self.C, S, predicted)
         is_absurd = jnp.min(filled.distance) > chdtri(self.num_outputs, ABSURD)
         is_lost = is_absurd & (memory.credit >= CALM)
-        saved = jnp.where(is_absurd, 0, jnp.minimum(memory.credit + 1, MAX_LOST * CALM))
         innovation, evidence = (
             jnp.where(is_lost, 0, part) for part in (filled.innovation, filled.log_density)
         )
@@ -184,7 +183,7 @@ class ModelBank(AbstractPolicy):
                 memory.losses, self.A, self.C, *planned
             ),
             log_likelihood=memory.log_likelihood + evidence,
-            credit=jnp.where(is_lost, memory.credit - CALM, saved),
+            credit=spend(memory.credit, is_absurd),
             is_lost=is_lost,
             time=now + 1,
             key=memory.key,
@@ -199,6 +198,12 @@ class ModelBank(AbstractPolicy):
     def weights(self, memory: BankMemory) -> Float[Array, " member"]:
         """The posterior weights."""
         return jax.nn.softmax(self.log_posterior(memory))
+
+
+def spend(credit: Int[Array, ""], is_absurd: Bool[Array, ""]) -> Int[Array, ""]:
+    """What is left of the right to lose absurd samples after another one; it is lost if there are `CALM`."""
+    saved = jnp.where(is_absurd, 0, jnp.minimum(credit + 1, MAX_LOST * CALM))
+    return jnp.where(is_absurd & (credit >= CALM), credit - CALM, saved)
 
 
 def _trained(bank: ModelBank) -> tuple[Any, ...]:

@@ -168,8 +168,8 @@ def test_at_every_step_the_plan_is_that_of_the_likelihood_set_computed_anew(plan
         left = values >= np.logaddexp.reduce(values) - np.log(4) + np.log(0.1)
         weights = np.where(left, np.exp(values - values.max()), 0.0)
         loss = {
-            "bayes": excess @ weights,
-            "minimax": np.max(np.where(left[None, :], excess, -np.inf), axis=1),
+            "bayes": np.where(left, excess @ weights, np.inf),
+            "minimax": np.where(left, np.max(np.where(left[None, :], excess, -np.inf), axis=1), np.inf),
             "optimistic": np.where(left, J, np.inf),
         }[plan]
         np.testing.assert_array_equal(told.plausible[t], left)
@@ -178,6 +178,38 @@ def test_at_every_step_the_plan_is_that_of_the_likelihood_set_computed_anew(plan
         if plan == "minimax":
             rate = min(RUIN * np.max(J), float(told.figures["excess rate"][t]))
             np.testing.assert_allclose(rate, min(loss), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_an_alarm_during_the_warm_up_hands_over_control(given):
+    plants = [lg.LQG([[0.7]], [[gain]], [[1.0]]) for gain in (0.5, 1.0, 1.5)]
+    constants = VTRConstants(num_warmup=STEPS, sigma_u=100.0)
+    fallback = StationaryLQG(plants[1]) if given else None
+    learner = LQGVTR(lg.stack(plants), constants=constants, fallback=fallback)
+    loud = tuple(5 * part for part in random_noise(0, plants[0]))
+    u, _, told = stream(learner, plants[0], loud, jax.random.key(0))
+    alarmed = np.asarray(told.status) == MISFIT
+    assert np.sum(alarmed) > 10
+    assert np.median(np.abs(u[alarmed])) < 0.3 * constants.sigma_u
+    assert np.all(np.isinf(told.figures["excess rate"]))
+
+
+def test_a_spike_counts_as_lost():
+    plants = [lg.LQG([[0.7]], [[gain]], [[1.0]]) for gain in (0.5, 1.0, 1.5)]
+    learner, noise = LQGVTR(lg.stack(plants)), random_noise(0, plants[0])
+    w, v = noise
+    spoiled, lost = (
+        stream(learner, plants[0], (w, v.at[55].set(value)), jax.random.key(0)) for value in (1e4, np.nan)
+    )
+    np.testing.assert_allclose(spoiled[0], lost[0], rtol=1e-12)
+
+
+def test_what_can_be_foreseen_is_told():
+    wild = [lg.LQG([[1.3]], [[gain]], [[1.0]]) for gain in (1.0, -1.0)]
+    learner = LQGVTR(lg.stack(wild), constants=VTRConstants(num_warmup=50))
+    text = " ".join(learner.remarks(20))
+    assert all(part in text for part in ("does not end within 20", "not stable", "nothing takes over"))
+    assert LQGVTR(lg.stack(random_class(5))).remarks(20) == ()
 
 
 def test_a_bound_on_switches_that_binds_is_told():

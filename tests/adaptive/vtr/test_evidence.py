@@ -24,7 +24,7 @@ def filters_of(plants):
 def gather(filters, ys, us, slack):
     def step(carry, now):
         evidence, u_last = carry
-        evidence = evidence.observe(filters, now[0], u_last, slack=slack)
+        evidence, _ = evidence.observe(filters, now[0], u_last, slack=slack)
         return (evidence, now[1]), (evidence.log_likelihood, evidence.misfit())
 
     start = Evidence.empty(filters), jnp.zeros_like(us[0])

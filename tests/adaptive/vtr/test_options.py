@@ -2,6 +2,7 @@ import pytest
 
 import lqgap as lg
 from lqgap.adaptive import VTROptions
+from lqgap.adaptive.vtr.options import read_options
 
 
 @pytest.mark.usefixtures("as_users_run_it")
@@ -10,6 +11,8 @@ def test_options_that_do_not_exist_are_named():
         VTROptions(confidence="hope")
     with pytest.raises(lg.InvalidArgumentError, match="buffer_size"):
         VTROptions(buffer_size=-1)
+    with pytest.raises(lg.InvalidArgumentError, match="options is 'paper'"):
+        read_options("paper")
 
 
 def test_the_paper_is_a_preset():

@@ -43,6 +43,15 @@ def test_a_controller_that_destabilises_a_possible_plant_is_taken_only_if_it_is_
 
 
 @pytest.mark.parametrize("kind", ["bayes", "minimax", "optimistic"])
+def test_only_possible_members_are_acted_on(kind):
+    """Also where the controller of another one would be a compromise between them."""
+    plants = [lg.LQG([[0.9]], [[gain]], [[1.0]]) for gain in (0.3, 0.6, 1.2, 2.4)]
+    plans = plans_of(plants, kind)
+    ends = jnp.asarray([True, False, False, True])
+    assert int(plans.choose(ends, jnp.asarray([0.0, 50.0, 50.0, 0.1]))) in (0, 3)
+
+
+@pytest.mark.parametrize("kind", ["bayes", "minimax", "optimistic"])
 def test_one_possible_member_is_acted_on(kind):
     plans = plans_of(random_class(4), kind)
     for index in range(4):

@@ -31,7 +31,8 @@ REASONS = (
     (
         "misfit",
         "the observations fit no member of the class: the plant lies outside of it, or has changed; widen "
-        "the family or check the units; the fallback is in control until a member fits again",
+        "the family or check the units; the fallback, if there is one, is in control until a member "
+        "fits again",
     ),
     (
         "cap",

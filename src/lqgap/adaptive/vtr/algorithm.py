@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from lqgap.adaptive.learner import AbstractLearner, Snapshot
@@ -33,7 +34,7 @@ from lqgap.adaptive.vtr.calibration import VTRConstants, foreseeable_warnings, r
 from lqgap.adaptive.vtr.evidence import Evidence, MemberFilters
 from lqgap.adaptive.vtr.fallback import require_fallback, stabilizer_or_none, zero_or_stabilizer
 from lqgap.adaptive.vtr.lazy import scan_lazily
-from lqgap.adaptive.vtr.options import VTROptions
+from lqgap.adaptive.vtr.options import VTROptions, read_options
 from lqgap.adaptive.vtr.plans import Plans
 from lqgap.adaptive.vtr.refinement import refine
 from lqgap.adaptive.vtr.targets import ValueTargets
@@ -113,8 +114,8 @@ class LQGVTR(AbstractLearner):
         family: AbstractFamily | Finite | None = None,
         fallback: AbstractPolicy | None = None,
     ):
+        self.options = options = read_options(options)
         self.members = Finite.of(members) if family is None else refine(family, Finite.of(members))
-        self.options = options = VTROptions() if options is None else options
         self.last_step = (
             None if horizon is None else read_count("horizon", horizon, least=1, most=100_000_000)
         )
@@ -159,16 +160,31 @@ class LQGVTR(AbstractLearner):
         """The last step it is made for, if the task ends."""
         return self.last_step
 
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What can be said of the constants before anything is observed."""
-        return foreseeable_warnings(self.constants, horizon=self.last_step)
+    def remarks(self, last_step: int) -> tuple[str, ...]:
+        """What can be said before anything is observed."""
+        found = list(foreseeable_warnings(self.constants, horizon=last_step))
+        alarm, options = self.options.alarm, self.options
+        if (
+            self.constants.num_warmup > 0
+            and np.max(np.abs(np.linalg.eigvals(np.asarray(self.filters.A)))) >= 1
+        ):
+            found.append("some member is not stable: it diverges under the random inputs of the warm-up")
+        if alarm == "misfit" and self.safest is None and self.fallback is None:
+            found.append(
+                "no controller was found that stabilises all members: an alarm begins learning anew, and "
+                "nothing takes over (give a fallback)"
+            )
+        if options.filters == "steady" and (options.confidence == "likelihood" or alarm == "misfit"):
+            found.append("with steady filters likelihoods, and alarms, are right only if S0 = Sigma")
+        return tuple(found)
 
     def snapshot(self, memory: VTRMemory) -> Snapshot:
         """The model acted on, the set, and figures: J, the certified rate of excess, the misfit."""
         figures = {"J": self.J[memory.acts_on], "misfit": memory.evidence.misfit()}
         if self.plans.excess.size:
-            figures["excess rate"] = self.plans.rate(memory.acts_on, memory.possible)
+            is_planned = (memory.time > self.constants.num_warmup) & ~memory.alarm.is_on
+            rate = self.plans.rate(memory.acts_on, memory.possible)
+            figures["excess rate"] = jnp.where(is_planned, rate, jnp.inf)
         if memory.targets is not None:
             figures |= {"clip error": memory.targets.clip_error, "score": memory.targets.score}
         return Snapshot(
@@ -223,12 +239,15 @@ class LQGVTR(AbstractLearner):
         Args:
             skip_flush: with value targets, leave the sums alone where no switch can be due.
         """
-        is_due = jnp.asarray(self.targets is None)
+        before, is_due = memory, jnp.asarray(self.targets is None)
+        has_gate = self.options.alarm == "misfit"
+        evidence, y = memory.evidence.observe(
+            self.filters, y, u_last, slack=self.constants.slack, has_gate=has_gate
+        )
         if self.targets is not None:
-            before = memory.evidence.xhat, memory.acts_on, memory.possible
-            targets, is_due = self.targets.observe(memory.targets, *before, y, u_last, skip_flush=skip_flush)
+            beliefs = before.evidence.xhat, before.acts_on, before.possible
+            targets, is_due = self.targets.observe(before.targets, *beliefs, y, u_last, skip_flush=skip_flush)
             memory = replace(memory, targets=targets)
-        evidence = memory.evidence.observe(self.filters, y, u_last, slack=self.constants.slack)
         memory = self._hear(replace(memory, evidence=evidence))
         memory = self._replan(memory, is_due, skip_flush=skip_flush)
         if self.options.alarm == "ball":
@@ -306,7 +325,7 @@ class LQGVTR(AbstractLearner):
         u = -self.K[index] @ memory.evidence.xhat[index]
         if self.constants.num_warmup > 0:
             draw = jax.random.normal(jax.random.fold_in(memory.key, memory.time), u.shape)
-            u = jnp.where(self._is_warm(memory), u, self.constants.sigma_u * draw)
+            u = jnp.where(self._is_warm(memory) | memory.alarm.is_on, u, self.constants.sigma_u * draw)
         if self.fallback is not None:
             fallback, u_safe = self.fallback.step(memory.fallback, y, u_last)
             memory, u = replace(memory, fallback=fallback), jnp.where(memory.alarm.is_on, u_safe, u)

@@ -30,7 +30,7 @@ import numpy as np
 from jaxtyping import Array
 
 from lqgap.adaptive.vtr.mismatch import mismatch
-from lqgap.adaptive.vtr.options import VTROptions
+from lqgap.adaptive.vtr.options import VTROptions, read_options
 from lqgap.arguments import FloatLike, read_count, read_positive, read_probability
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import AbstractFamily, Finite
@@ -102,9 +102,9 @@ def read_constants(
     """The constants that are meant."""
     if isinstance(constants, VTRConstants):
         return constants
-    if constants == "calibrated":
+    if isinstance(constants, str) and constants == "calibrated":
         return calibrate(members, options=options, family=family)
-    if constants == "theory":
+    if isinstance(constants, str) and constants == "theory":
         return theoretical(members, horizon=horizon)
     raise InvalidArgumentError(
         f"constants is {constants!r}, expected 'calibrated', 'theory' or VTRConstants(...)"
@@ -123,7 +123,7 @@ def calibrate(
     Args:
         family: of which the members are a grid or a cover, if the truth may lie between them.
     """
-    members, options = Finite.of(members), VTROptions() if options is None else options
+    members, options = Finite.of(members), read_options(options)
     delta, weighting = read_probability("delta", delta), options.weighting
     members = members.in_coordinates(common_coordinates(members.systems))
     if options.confidence == "likelihood" and options.alarm != "ball":

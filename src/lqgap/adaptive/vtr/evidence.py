@@ -27,9 +27,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
+from scipy.special import chdtri
 
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
+from lqgap.policies.bank import ABSURD, CALM, spend
 from lqgap.systems import LQG, Optimum
 from lqgap.systems.innovation import InnovationLaw, filter_step, innovation_law
 from lqgap.systems.losses import AbstractLosses, Losses, NoLosses
@@ -79,6 +81,7 @@ class Evidence(eqx.Module):
     log_likelihood: Float[Array, " member"]
     ratios: Float[Array, "alternative member"]  # R_g
     losses: AbstractLosses  # of every member
+    credit: Int[Array, ""]  # samples that were not absurd, which pay for one that counts as lost
     time: Int[Array, ""]
     age: Int[Array, ""]  # of the test, which may begin anew
 
@@ -93,6 +96,7 @@ class Evidence(eqx.Module):
             log_likelihood=jnp.zeros(count),
             ratios=ratios,
             losses=jax.vmap(Losses)(jnp.zeros_like(filters.A)),
+            credit=jnp.asarray(0),
             time=jnp.asarray(0),
             age=jnp.asarray(0),
         )
@@ -104,10 +108,23 @@ class Evidence(eqx.Module):
         u_last: Float[Array, " input"],
         *,
         slack: Float[Array, ""],
-    ) -> "Evidence":
-        """Take in y_t, components of which may be lost (NaN), and the input applied before it."""
-        is_lost, planned = jnp.isnan(y), filters.at(self.time)
+        has_gate: bool = False,
+    ) -> tuple["Evidence", Float[Array, " output"]]:
+        """Take in y_t, components of which may be lost (NaN), and the input applied before it.
+
+        Args:
+            has_gate: whether a sample that is absurd to every member counts as lost, as in a bank.
+
+        Returns:
+            The evidence after it, and the observation as it was taken.
+        """
+        planned = filters.at(self.time)
         L, law = self._gains_now(filters, *planned)
+        credit = self.credit
+        if has_gate:
+            is_absurd = jnp.min(self._distances(filters, law, y, u_last)) > chdtri(len(y), ABSURD)
+            y, credit = jnp.where(is_absurd & (credit >= CALM), jnp.nan, y), spend(credit, is_absurd)
+        is_lost = jnp.isnan(y)
         filtered = jax.vmap(filter_step, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
             filters.A, filters.B, filters.C, L, law, self.xhat, u_last, y
         )
@@ -125,15 +142,17 @@ class Evidence(eqx.Module):
             slack=slack,
         )
         begins_now = 1 / ((self.age + 1.0) * (self.age + 2.0))
-        return Evidence(
+        after = Evidence(
             xhat=filtered.xhat,
             innovation=jnp.where(jnp.any(is_lost), 0.0, e),
             log_likelihood=self.log_likelihood + filtered.log_density,
             ratios=jnp.minimum((self.ratios + begins_now) * jnp.exp(ratio), LARGEST),
             losses=losses,
+            credit=credit,
             time=self.time + 1,
             age=self.age + 1,
         )
+        return after, y
 
     def likely_members(
         self, among: Bool[Array, " member"], *, delta: Float[Array, ""]
@@ -157,6 +176,15 @@ class Evidence(eqx.Module):
             ratios=jnp.where(when, 0.0, self.ratios),
             age=jnp.where(when, 0, self.age),
         )
+
+    def _distances(
+        self, filters: MemberFilters, law: InnovationLaw, y: Array, u_last: Array
+    ) -> Float[Array, " member"]:
+        """e' S^-1 e of every member, of the components seen."""
+        predicted = jnp.einsum("kij,kj->ki", filters.A, self.xhat) + filters.B @ u_last
+        e = y[None, :] - jnp.einsum("kij,kj->ki", filters.C, predicted)
+        e = jnp.where(jnp.isnan(e), 0.0, e)
+        return jnp.einsum("ki,kij,kj->k", e, law.precision, e)
 
     def _gains_now(self, filters: MemberFilters, L: Array, law: InnovationLaw) -> tuple[Array, InnovationLaw]:
         """The planned gains and laws, changed by what was lost before."""

@@ -28,7 +28,8 @@ class VTROptions(eqx.Module):
             the member of the set with the smallest J ("optimistic").
         alarm: when another policy takes over: while the observations fit no member ("misfit"), for ever once
             the belief has left a ball ("ball"), or never.
-        filters: of the members: exact from the first step on, or steady.
+        filters: of the members: exact from the first step on, or steady, with which likelihoods and alarms
+            are right only for plants that begin in their steady state, S0 = Sigma.
         history: with value targets, what the members predict from.
         weighting: of value targets: by one over the largest variance that a possible member gives them, so
             that the radius is one of standard deviations in every loop, or equal.
@@ -63,3 +64,10 @@ class VTROptions(eqx.Module):
                     f"{name} is {value!r}, expected one of {', '.join(map(repr, allowed))}"
                 )
         read_count("buffer_size", self.buffer_size, least=0)
+
+
+def read_options(options: Any) -> VTROptions:
+    """The argument, if it is a set of options; the default for None."""
+    if options is not None and not isinstance(options, VTROptions):
+        raise InvalidArgumentError(f"options is {options!r}, expected VTROptions(...)")
+    return options or VTROptions()

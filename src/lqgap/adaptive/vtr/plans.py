@@ -3,10 +3,11 @@
 With E_ij the long-run excess a step of member i's stationary controller on plant j, over the optimum there,
 
     optimistic   the member of the set U with the smallest J      (the paper)
-    minimax      argmin_i max_{j in U} E_ij                       (robust training's idea inside of the loop)
-    bayes        argmin_i sum_j w_j E_ij ,  w the posterior on U
+    minimax      argmin_{i in U} max_{j in U} E_ij                (robust training's idea inside of the loop)
+    bayes        argmin_{i in U} sum_j w_j E_ij ,  w the posterior on U
 
-Whichever it is, max_{j in U} E_ij bounds the rate of excess with the probability that U holds the truth.
+Whichever it is, max_{j in U} E_ij bounds the rate of excess in the long run, of inputs that are not clipped,
+with the probability that U holds the truth.
 """
 
 import equinox as eqx
@@ -40,9 +41,10 @@ class Plans(eqx.Module):
         if self.kind == "optimistic":
             return jnp.argmin(jnp.where(possible, self.J, jnp.inf))
         if self.kind == "minimax":
-            return jnp.argmin(jnp.max(jnp.where(possible[None, :], self._cost, -jnp.inf), axis=1))
-        weights = jax.nn.softmax(jnp.where(possible, log_likelihood, -jnp.inf))
-        return jnp.argmin(self._cost @ weights)
+            loss = jnp.max(jnp.where(possible[None, :], self._cost, -jnp.inf), axis=1)
+        else:
+            loss = self._cost @ jax.nn.softmax(jnp.where(possible, log_likelihood, -jnp.inf))
+        return jnp.argmin(jnp.where(possible, loss, jnp.inf))
 
     def rate(self, chosen: Int[Array, ""], possible: Bool[Array, " member"]) -> Float[Array, ""]:
         """The largest excess a step on a possible member; infinite if one is not stabilised."""

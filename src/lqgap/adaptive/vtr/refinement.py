@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 
+from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems.optimum import solve_members
 
@@ -18,10 +19,17 @@ def refine(family: AbstractFamily | Finite, members: Finite) -> Finite:
     """A grid of the family of up to 128 members that have an optimum, if it is finer than the members."""
     if isinstance(family, Finite):
         return members
+    if not isinstance(family, AbstractFamily):
+        raise InvalidArgumentError(f"family is {family!r}, expected a family of simulators")
     choices = math.prod(len(parameter.choices) for parameter in family.parameters if parameter.choices)
     free = sum(not parameter.choices for parameter in family.parameters)
     points = int((MAX_REFINED / choices) ** (1 / max(free, 1)) + 1e-9)
     if free == 0 or choices * points**free <= len(members):
         return members
     grid = family.grid(points)
+    sizes = [(each.num_states, each.num_inputs, each.num_outputs) for each in (grid.systems, members.systems)]
+    if sizes[0] != sizes[1]:
+        raise InvalidArgumentError(
+            f"family has (states, inputs, outputs) = {sizes[0]}, and the members {sizes[1]}"
+        )
     return grid.subset(np.asarray(solve_members(grid.systems).converged))

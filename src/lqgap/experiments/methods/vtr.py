@@ -46,7 +46,7 @@ class VTR(AbstractMethod):
     family: bool = Field(
         default=True, description="whether the real plant may lie between the members: a finer class"
     )
-    runs: int = Field(default=8, ge=1, le=10_000, description="of each plant that it is judged by")
+    runs: int = Field(default=8, ge=2, le=10_000, description="of each plant that it is judged by")
 
     def make(self, setting: Setting) -> Made:
         """The learner over the class, or over a finer one of the family."""
@@ -67,7 +67,7 @@ class VTR(AbstractMethod):
 
     def num_rollouts(self, asked: int) -> int:  # noqa: ARG002
         """Its own number of runs."""
-        return max(2, self.runs)
+        return self.runs
 
     def _options(self) -> VTROptions:
         """The preset, with what is given in place of its parts."""
