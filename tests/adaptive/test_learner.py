@@ -60,6 +60,15 @@ def test_an_evaluation_takes_it_as_it_is(name):
     assert not any(jax.tree.leaves(learner.trainable()))
 
 
+def test_single_precision_gives_about_the_same():
+    learner, members = LQGVTR(lg.stack(PLANTS)), lg.stack(PLANTS)
+    single, double = (
+        lg.gap(learner, members, horizon=30, key=jax.random.key(0), num_rollouts=32, precision=precision).mean
+        for precision in ("float32", "float64")
+    )
+    np.testing.assert_allclose(single, double, rtol=0.05)
+
+
 @pytest.mark.slow
 def test_regret_does_not_grow_linearly_with_false_alarms_counted():
     """Mean of 400 runs: a fixed share of runs that stop for ever would double it with the horizon."""

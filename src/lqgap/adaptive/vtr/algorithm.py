@@ -324,7 +324,7 @@ class LQGVTR(AbstractLearner):
             index = jnp.where(memory.alarm.is_on, self.safest, index)
         u = -self.K[index] @ memory.evidence.xhat[index]
         if self.constants.num_warmup > 0:
-            draw = jax.random.normal(jax.random.fold_in(memory.key, memory.time), u.shape)
+            draw = jax.random.normal(jax.random.fold_in(memory.key, memory.time), u.shape, u.dtype)
             u = jnp.where(self._is_warm(memory) | memory.alarm.is_on, u, self.constants.sigma_u * draw)
         if self.fallback is not None:
             fallback, u_safe = self.fallback.step(memory.fallback, y, u_last)

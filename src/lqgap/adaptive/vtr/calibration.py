@@ -71,7 +71,7 @@ class VTRConstants(eqx.Module):
     psi: Number = 1.0
     beta: Number = 1.0
     length: int = eqx.field(static=True, default=1)
-    state_bound: Number = 1e300
+    state_bound: Number = 1e30
     num_warmup: int = eqx.field(static=True, default=0)
     sigma_u: Number = 1.0
     max_switches: Number = 1_000_000

@@ -89,12 +89,13 @@ class Evidence(eqx.Module):
     def empty(filters: MemberFilters) -> "Evidence":
         """Before the first observation."""
         count, (p, n) = len(filters.A), filters.C.shape[1:]
-        ratios = jnp.zeros((len(SCALES) + len(CORRELATIONS), count))
+        shapes, dtype = ((count, n), (count, p), (count,)), filters.A.dtype
+        xhat, innovation, log_likelihood = (jnp.zeros(shape, dtype) for shape in shapes)
         return Evidence(
-            xhat=jnp.zeros((count, n)),
-            innovation=jnp.zeros((count, p)),
-            log_likelihood=jnp.zeros(count),
-            ratios=ratios,
+            xhat=xhat,
+            innovation=innovation,
+            log_likelihood=log_likelihood,
+            ratios=jnp.zeros((len(SCALES) + len(CORRELATIONS), count), dtype),
             losses=jax.vmap(Losses)(jnp.zeros_like(filters.A)),
             credit=jnp.asarray(0),
             time=jnp.asarray(0),
@@ -141,12 +142,13 @@ class Evidence(eqx.Module):
             num_seen=jnp.sum(~is_lost),
             slack=slack,
         )
-        begins_now = 1 / ((self.age + 1.0) * (self.age + 2.0))
+        age, dtype = self.age.astype(self.ratios.dtype), self.ratios.dtype
+        begins_now, largest = 1 / ((age + 1) * (age + 2)), min(LARGEST, float(jnp.finfo(dtype).max))
         after = Evidence(
             xhat=filtered.xhat,
             innovation=jnp.where(jnp.any(is_lost), 0.0, e),
             log_likelihood=self.log_likelihood + filtered.log_density,
-            ratios=jnp.minimum((self.ratios + begins_now) * jnp.exp(ratio), LARGEST),
+            ratios=jnp.minimum((self.ratios + begins_now) * jnp.exp(ratio), largest),
             losses=losses,
             credit=credit,
             time=self.time + 1,
@@ -165,7 +167,7 @@ class Evidence(eqx.Module):
 
     def misfit(self) -> Float[Array, ""]:
         """log min_i E_i: the evidence of the innovations against the best-fitting member."""
-        mixture = jnp.mean(self.ratios, axis=0) + 1 / (self.age + 1.0)
+        mixture = jnp.mean(self.ratios, axis=0) + 1 / (self.age.astype(self.ratios.dtype) + 1)
         return jnp.log(jnp.min(mixture))
 
     def begin_anew(self, when: Bool[Array, ""]) -> "Evidence":
@@ -198,9 +200,12 @@ def _log_ratios(
     *, squares: Array, products: Array, before: Array, num_seen: Array, slack: Array
 ) -> Float[Array, "alternative member"]:
     """log g of all alternatives."""
-    scales, r = jnp.asarray(SCALES)[:, None], jnp.asarray(CORRELATIONS)[:, None]
+    scales, r = (jnp.asarray(values, squares.dtype)[:, None] for values in (SCALES, CORRELATIONS))
     fair = jnp.where(scales > 1, 1 / (1 + slack), 1 + slack)
-    by_size = -0.5 * num_seen * jnp.log(scales) + 0.5 * (1 - 1 / scales) * fair * squares[None]
+    by_size = (
+        -0.5 * num_seen.astype(squares.dtype) * jnp.log(scales)
+        + 0.5 * (1 - 1 / scales) * fair * squares[None]
+    )
     by_past = r * products[None] - 0.5 * r**2 * before[None]
     return jnp.concatenate([by_size, by_past])
 
