@@ -24,7 +24,6 @@ def test_numbers_of_the_study_are_those_of_the_learner(setting, members):
     assert (float(made.constants.delta), made.constants.num_warmup) == (0.01, 4)
     assert eqx.tree_equal(made.members, members)
     assert made.horizon is None
-    assert VTR(runs=1).num_rollouts(256) == 2
     assert VTR(runs=50).num_rollouts(256) == 50
 
 
