@@ -4,7 +4,7 @@ import pytest
 from naive_vtr import random_class
 
 import lqgap as lg
-from lqgap.adaptive.vtr.plans import RUIN, Plans
+from lqgap.adaptive.vtr.plans import Plans
 from lqgap.evaluation.exact import closed_loop_radius, exact_average_cost
 from lqgap.policies import StationaryLQG
 from lqgap.simulators import Finite
@@ -39,7 +39,6 @@ def test_a_controller_that_destabilises_a_possible_plant_is_taken_only_if_it_is_
     assert int(plans.choose(everyone, jnp.asarray([0.1, 0.0]))) == 0
     assert np.isinf(float(plans.rate(jnp.asarray(0), everyone)))
     assert float(plans.rate(jnp.asarray(0), jnp.asarray([True, False]))) < 1e-12
-    assert RUIN > 1
 
 
 @pytest.mark.parametrize("kind", ["bayes", "minimax", "optimistic"])
