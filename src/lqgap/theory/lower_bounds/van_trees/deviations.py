@@ -4,8 +4,8 @@ With d_t = u_t - u*_t in units of its cost (the policy may even know theta), eta
 deviations reach, share_h = lambda_h the share of the cost that the test takes, and the sums over the tests
 (rows of h) and places (j, l) of `moments.Effects`, each divided by lambda_h:
 
-    E sum_t { [(1 - eps)(1 - lambda_t) - pen_t] |d_t|^2 + 2 (Y_t eta_t).W_t - eta_t'Hee_t eta_t - 2 x_t'Hxe_t eta_t }
-    - sum_t |l_t|^2 / (eps (1 - lambda_t)) ,       x_t = (zeta0_t, chi_{t-1}, .., chi_{t-kappa+1}) ,
+    E sum_t { [(1 - eps)(1 - lambda_t) - pen_t] |d_t|^2 + 2 (Y_t eta_t).W_t - |l_t|^2 / (eps (1 - lambda_t))
+              - eta_t'Hee_t eta_t - 2 x_t'Hxe_t eta_t } ,   x_t = (zeta0_t, chi_{t-1}, .., chi_{t-kappa+1}) ,
 
     pen_t = (1 + 1/z + kx/y) sup_t ,     Om_t = kk sum_{tau>t} a a' + stein sum_{tau=t} a a' ,
     Hxe_t = N'Om N + exact + young ,     Hee_t = N'(Om + y kx sum_{tau>t} a a')N + exact + (1 + z) young .
