@@ -1,7 +1,7 @@
 """Expectations over a few whitened innovations without chance, and the terms of a test along their paths.
 
-Of a standard normal x, polynomials of degree 7 on each side of 0 and of the level of a clip are integrated exactly by
-four nodes on every piece. Over all instants these nodes make a grid of paths with weights.
+Of a standard normal x, functions that are polynomials of degree 7 below, between and above the levels of a clip are
+integrated exactly by four nodes on every piece. Over all instants these nodes make a grid of paths with weights.
 """
 
 import functools
@@ -15,10 +15,10 @@ PIECE_NODES, FAR = 4, 12.0
 
 @functools.cache
 def clipped_rule(level):
-    """Nodes and weights on the four pieces: Gauss' rule for the normal density on each."""
+    """Nodes and weights on the three pieces: Gauss' rule for the normal density on each."""
     fine, fine_weights = np.polynomial.legendre.leggauss(80)
     found = []
-    for low, high in itertools.pairwise((-FAR, -level, 0.0, level, FAR)):
+    for low, high in itertools.pairwise((-FAR, -level, level, FAR)):
         x = low + (high - low) * (fine + 1) / 2
         weight = (high - low) / 2 * fine_weights * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
         powers = ((x - x.mean())[:, None] ** np.arange(PIECE_NODES)) * np.sqrt(weight)[:, None]
@@ -36,6 +36,14 @@ def grid_of_paths(level, instants):
     return x, weight
 
 
+class Known(NamedTuple):
+    """What a policy may look at: innovations so far, and both parts of the state."""
+
+    x: np.ndarray
+    zeta0: np.ndarray
+    eta: np.ndarray
+
+
 class Paths(NamedTuple):
     """Of every instant a list of arrays with paths in front; d, psi of every step. `0` without deviations."""
 
@@ -50,7 +58,7 @@ class Paths(NamedTuple):
 
 
 def follow_paths(system, x, policy):
-    """Runs the system; policy(step, x so far, zeta0, eta) are deviations in units of their cost."""
+    """Runs the system; policy(Known) are deviations in units of their cost."""
     p, paths = system.num_outputs, len(x)
     F, G, N, E, Y, y = (np.asarray(getattr(system, name)) for name in "FGNEYy")
     zeta0 = np.zeros((paths, F.shape[-1]))
@@ -64,7 +72,7 @@ def follow_paths(system, x, policy):
         after0, after = zeta0 @ F[t].T + np.outer(x[:, t], G[t]), eta @ F[t].T
         if (t + 1) % p == 0:
             h = t // p
-            d = policy(h, x[:, : t + 1], zeta0, eta)
+            d = policy(Known(x[:, : t + 1], zeta0, eta))
             out.psi0.append(np.einsum("kmx,nx->nkm", Y[h], zeta0) + x[:, t][:, None, None] * y[h])
             out.psid.append(np.einsum("kmx,nx->nkm", Y[h], eta))
             out.d.append(d)
@@ -105,7 +113,9 @@ def pieces_of(system, paths, row, instants, level):
         x_t = x[:, t]
         chi, slope = np.clip(x_t, -level, level), np.abs(x_t) < level
         early = range(j + 1, len(instants))
-        W = sum((np.outer(np.clip(x[:, instants[r]], -level, level), a[r]) for r in early), np.zeros_like(score0))
+        W = sum(
+            (np.outer(np.clip(x[:, instants[r]], -level, level), a[r]) for r in early), np.zeros_like(score0)
+        )
         s0, sd = (each @ a[j] for each in by_instant[t])
         nu = paths.nu0[t] + paths.nud[t]
         third = chi * (x_t**2 - 1) - slope * x_t

@@ -15,7 +15,7 @@ from lqgap.theory.lower_bounds.van_trees.moments import Row, effects_of, second_
 from lqgap.theory.lower_bounds.van_trees.sensitivity import Sensitivity, sensitivity_of
 from lqgap.theory.lower_bounds.van_trees.window import Window, exogenous_of, windows_of
 
-LEVEL, LENGTH, INSTANTS = 1.1, 3, 4
+LEVEL, LENGTH = 1.1, 3
 
 
 class Rows(NamedTuple):
@@ -42,6 +42,11 @@ class Case(NamedTuple):
         return Row(self.rows.a[h, i], self.rows.b[h, i])
 
     @property
+    def places(self):
+        """Steps, places of their windows and the instants there."""
+        return [(h, j, t) for h in range(self.rows.a.shape[0]) for j, t in enumerate(self.instants(h))]
+
+    @property
     def tests(self):
         """Steps and inputs."""
         return [(h, i) for h in range(self.rows.a.shape[0]) for i in range(self.rows.a.shape[1])]
@@ -54,10 +59,10 @@ def _make(plant, theta, horizon, ends, length):
 
 
 @functools.cache
-def small_case(size, ends=False, *, steps=None, length=LENGTH, scale=0.3):
+def small_case(size, ends=False, *, instants=4, length=LENGTH, scale=0.3):
     """Four instants: score before the window, windows cut by the record's beginning, deviations inside of them."""
     inputs, outputs = size
-    steps = steps or INSTANTS // outputs
+    steps = instants // outputs
     branch, theta = varied_branch(*size), jnp.array([0.3, -0.4])
     system, window = _make(branch.plant, theta, steps - 1, ends, length)
     rng = np.random.default_rng(inputs + 3 * outputs)
@@ -122,4 +127,16 @@ def solve_paths(case, policy, paths=None):
 def no_deviation(case):
     """The optimal policy."""
     inputs = case.system.E.shape[-1]
-    return lambda h, x, zeta0, eta: np.zeros((len(x), inputs))
+    return lambda known: np.zeros((len(known.x), inputs))
+
+
+def mutant(tree, name, factor):
+    """A field multiplied by a factor."""
+    return eqx.tree_at(lambda t: getattr(t, name), tree, replace_fn=lambda leaf: factor * leaf)
+
+
+@functools.cache
+def undisturbed(size):
+    """The paths of a small case without deviations."""
+    case = small_case(size)
+    return solve_paths(case, no_deviation(case))

@@ -42,9 +42,9 @@ def varied_branch(inputs, outputs, names=("first", "second")):
 
 
 class Reading(NamedTuple):
-    """What a plant's own filter makes of a record: of every step, but for the density."""
+    """What a plant's own filter makes of a record, at every step."""
 
-    log_density: jax.Array
+    log_density: jax.Array  # of the record until then
     x: jax.Array  # whitened innovations
     predicted: jax.Array
     best: jax.Array  # u*
@@ -64,10 +64,10 @@ def read_record(plant, y, u, *, ends):
         log_density -= (e @ jnp.linalg.inv(S) @ e + jnp.log(jnp.linalg.det(2 * jnp.pi * S))) / 2
         L = Sigma @ plant.C.T @ jnp.linalg.inv(S)
         filtered = xhat + L @ e
-        rows.append((x, xhat, -K @ filtered))
+        rows.append((log_density, x, xhat, -K @ filtered))
         xhat = plant.A @ filtered + plant.B @ u_now
         Sigma = plant.A @ (Sigma - L @ S @ L.T) @ plant.A.T + plant.W
-    return Reading(log_density, *(jnp.stack(each) for each in zip(*rows, strict=True)), M)
+    return Reading(*(jnp.stack(each) for each in zip(*rows, strict=True)), M)
 
 
 def control(plant, steps, *, ends):

@@ -57,4 +57,6 @@ def _half(level):
 def test_a_level_out_of_reach_clips_nothing():
     moments = clipped_normal(jnp.asarray(9.0))
     np.testing.assert_allclose([moments.square, moments.product], 1, rtol=1e-12)
-    np.testing.assert_allclose([moments.fourth, moments.stein, moments.even, moments.cubic], [0, 2, 2, 2], atol=1e-9)
+    np.testing.assert_allclose(
+        [moments.fourth, moments.stein, moments.even, moments.cubic], [0, 2, 2, 2], atol=1e-9
+    )

@@ -1,4 +1,5 @@
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -13,6 +14,11 @@ HORIZON = 3
 @eqx.filter_jit
 def reading_at(branch, theta, y, u, ends):
     return read_record(branch.plant(theta), y, u, ends=ends)
+
+
+@eqx.filter_jit
+def system_at(plant, theta, ends):
+    return sensitivity_of(plant, theta, horizon=HORIZON, ends=ends)
 
 
 @pytest.mark.parametrize("ends", [True, False])
@@ -34,7 +40,7 @@ def test_the_state_follows_a_record_and_its_derivatives(size, ends):
         )
         for k in range(2)
     ]
-    system = sensitivity_of(branch.plant, theta, horizon=HORIZON, ends=ends)
+    system = jax.tree.map(np.asarray, system_at(branch.plant, theta, ends))
     found = follow(system, now, u)
     for k in range(2):
         np.testing.assert_allclose(found[k], slopes[k], rtol=1e-8, atol=2e-9)
@@ -47,7 +53,7 @@ def follow(system, now, u):
     p, q = system.num_outputs, system.gamma.shape[1]
     n = now.predicted.shape[1]
     zeta = np.zeros(system.F.shape[-1])
-    score, moved, predictions, best = np.zeros(q), [], [], []
+    score, scores, moved, predictions, best = np.zeros(q), [], [], [], []
     for t in range(steps * p):
         h, j = divmod(t, p)
         nu, gamma = system.N[t] @ zeta, system.gamma[t]
@@ -58,9 +64,10 @@ def follow(system, now, u):
             predictions.append(zeta[n : (q + 1) * n].reshape(q, n))
         after = system.F[t] @ zeta + system.G[t] * x[h, j]
         if j == p - 1:
+            scores.append(score)
             psi = system.Y[h] @ zeta + system.y[h] * x[h, j]
             best.append(psi @ np.linalg.inv(system.root[h]).T)
             after = after + system.E[h] @ system.root[h] @ (u[h] - now.best[h])
         zeta = np.asarray(after)
-    parts = (np.stack(each, axis=1).reshape(q, -1) for each in (moved, predictions, best))
-    return np.concatenate([score[:, None], *parts], axis=1)
+    parts = (np.stack(each, axis=1).reshape(q, -1) for each in (scores, moved, predictions, best))
+    return np.concatenate(list(parts), axis=1)

@@ -52,7 +52,7 @@ class Basis(eqx.Module):
         table = jnp.stack(legendre[: most + 1])  # degree, parameter
         rows = jnp.asarray(self.degrees)
         products = jnp.prod(table[rows, jnp.arange(len(z))], axis=1)
-        return (1 - z[:, None] ** 2) * products
+        return (1 - z[:, None] ** 2) * products[None, :]
 
 
 def make_basis(num_parameters: int) -> Basis:
