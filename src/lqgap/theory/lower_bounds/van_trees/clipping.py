@@ -12,45 +12,48 @@ that Gauss-Legendre rules there are exact to rounding.
 """
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 TAIL, NODES = 12.0, 80  # beyond level + TAIL nothing is left in double precision
 
 
 class ClippedNormal(eqx.Module):
-    """The moments above, plain numbers, for one level."""
+    """The moments above, for one level."""
 
-    level: float
-    square: float
-    product: float
-    own: float
-    own_square: float
-    own_product: float
-    stein: float
-    even: float
-    cubic: float
-    fourth: float
+    level: Float[Array, ""]
+    square: Float[Array, ""]
+    product: Float[Array, ""]
+    own: Float[Array, ""]
+    own_square: Float[Array, ""]
+    own_product: Float[Array, ""]
+    stein: Float[Array, ""]
+    even: Float[Array, ""]
+    cubic: Float[Array, ""]
+    fourth: Float[Array, ""]
 
 
-def clipped_normal(level: float) -> ClippedNormal:
-    """Moments for a level."""
+def clipped_normal(level: Float[Array, ""]) -> ClippedNormal:
+    """Moments for a level, which may be differentiated by it."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    pieces = ((0.0, level), (level, level + TAIL))
-    x = np.concatenate([low + (high - low) * (nodes + 1) / 2 for low, high in pieces])
-    weight = np.concatenate([(high - low) / 2 * weights for low, high in pieces])
-    weight = weight * 2 * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)  # twice: all integrands are even
-    chi, slope = np.minimum(x, level), (x < level).astype(float)
+    pieces = ((jnp.zeros_like(level), level), (level, level + TAIL))
+    x = jnp.concatenate([low + (high - low) * (nodes + 1) / 2 for low, high in pieces])
+    weight = jnp.concatenate([(high - low) / 2 * weights for low, high in pieces])
+    weight = weight * 2 * jnp.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)  # twice: all integrands are even
+    slope = np.repeat([1.0, 0.0], NODES)
+    chi = slope * x + (1 - slope) * level
     third, stein = chi * (x**2 - 1) - slope * x, chi * x - slope
     square, product = weight @ chi**2, weight @ (chi * x)
     return ClippedNormal(
         level=level,
-        square=float(square),
-        product=float(product),
-        own=float(weight @ third**2),
-        own_square=float(weight @ (chi * third)),
-        own_product=float(weight @ (x * third)),
-        stein=float(weight @ stein**2),
-        even=float(weight @ ((x**2 - 1) * stein)),
-        cubic=float(weight @ (chi * x * (x**2 - 1))),
-        fourth=float(weight @ (chi * x) ** 2 - square - 2 * product**2),
+        square=square,
+        product=product,
+        own=weight @ third**2,
+        own_square=weight @ (chi * third),
+        own_product=weight @ (x * third),
+        stein=weight @ stein**2,
+        even=weight @ ((x**2 - 1) * stein),
+        cubic=weight @ (chi * x * (x**2 - 1)),
+        fourth=weight @ (chi * x) ** 2 - square - 2 * product**2,
     )

@@ -1,6 +1,6 @@
 """Priors on a box of parameters, and fields that vanish at its faces.
 
-In coordinates z in [-1, 1]^q of the box:  log mu = tilt.z + bend.z^2 up to a constant, and the field
+The coordinates of a box are z in [-1, 1]^q. There log mu = tilt.z + bend.z^2 up to a constant, and the field
 
     a_{h,l}^k(theta) = sum_b c_{h,l,b} f_b(z) ,     f_b = (1 - z_k^2) times a product of Legendre polynomials,
 
@@ -33,18 +33,14 @@ class Basis(eqx.Module):
     degrees: tuple[tuple[int, ...], ...] = eqx.field(static=True)
 
     def __call__(
-        self, z: Float[Array, " parameter"], prior: Prior, width: Float[Array, " parameter"]
+        self, z: Float[Array, " parameter"], prior: Prior
     ) -> Float[Array, "function parameter_or_divergence"]:
         """Values of all functions at z: of each a vector with one component, and its divergence last."""
         q = len(z)
-
-        def values(z: Array) -> Array:
-            return self._values(z)
-
-        f, slope = values(z), jax.jacfwd(values)(z)  # component, function; and by parameter
+        f, slope = self._values(z), jax.jacfwd(self._values)(z)  # component, function; and by parameter
         steep = jax.grad(prior.log_density)(z)
         k = jnp.arange(q)
-        divergence = (slope[k, :, k] + f * steep[:, None]) * (2 / width)[:, None]
+        divergence = slope[k, :, k] + f * steep[:, None]
         vectors = jnp.eye(q)[:, None, :] * f[:, :, None]
         return jnp.concatenate([vectors, divergence[:, :, None]], axis=2).reshape(-1, q + 1)
 

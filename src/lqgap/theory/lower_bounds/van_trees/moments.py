@@ -1,10 +1,11 @@
 """The second moment of the test function, if nobody deviates, and what deviations change in it.
 
-For one row of a test (one step h, one input) with a_j(theta) in R^q and b_j = div(mu a_j)/mu at the places j of
-the window, chi = clip(x), W_{<j} = sum_{l>j} a_l chi_l (what is earlier) and the score s:
+For one row of a test (one step h, one input) with a_j(theta) in R^q and b_j = div(mu a_j)/mu at the places j
+of the window, chi = clip(x), W_{<j} = sum_{l>j} a_l chi_l (what is earlier) and the score s:
 
     v = sum_j D_j ,    Q1 = a_j.s_{before t_j} + b_j ,    Q2 = W_{<j}.nu_j ,
-    D_j = chi_j Q1 + x_j Q2 + (a_j.gamma_j) third(x_j) + (x_j^2 - 1) W_{<j}.gamma_j + (chi_j x_j - chi'_j) a_j.nu_j .
+    D_j = chi_j Q1 + x_j Q2 + (a_j.gamma_j) third(x_j)
+          + (x_j^2 - 1) W_{<j}.gamma_j + (chi_j x_j - chi'_j) a_j.nu_j .
 
 Given what was before t_j every term has mean zero, and the first three are odd in x_j, the others even: so
 E v^2 = sum_j E D_j^2, a sum of moments of independent normal variables (`clipping` has their names).
@@ -44,7 +45,7 @@ def second_moment(row: Row, window: Window, chi: ClippedNormal) -> SecondMoment:
     products = (
         chi.square * W_nu + trace**2 + jnp.einsum("jkn,jnk->j", X, X) + chi.fourth * jnp.sum(hits**2, axis=1)
     )
-    # E (a_j.s)(W_{<j}.nu_j): the score at the instant l meets chi_l, or nu_j by g while chi of an earlier r meets nu_l.
+    # E (a_j.s)(W_{<j}.nu_j): the score at l meets chi_l, or by g nu_j, while an earlier chi_r meets nu_l.
     score = (
         chi.product * jnp.einsum("jk,jlkn,ln->j", a, window.shared, a)
         + chi.product * jnp.einsum("jk,lrk,rn,jln->j", a, g, a, g)

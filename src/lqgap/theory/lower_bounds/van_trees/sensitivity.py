@@ -4,7 +4,7 @@ The outputs of a step are taken one after the other: with S_t = T T' (Cholesky),
 standard normal components x_{t,j}, each known before the next one. With d_k = d/d theta_k at a fixed record,
 
     d_k x_{t,j} = -(nu_{t,j}^k + gamma_{t,j}^k x_{t,j}) ,
-    nu_{t,j} = [ T^-1 d_k(C xhat) ]_j + sum_{i<j} [T^-1 d_k T]_{ji} x_i ,     gamma_{t,j} = [T^-1 d_k T]_{jj} ,
+    nu_{t,j} = [ T^-1 d_k(C xhat) ]_j + sum_{i<j} [T^-1 d_k T]_{ji} x_i ,   gamma_{t,j} = [T^-1 d_k T]_{jj} ,
     d_k log p(x_{t,j}) = nu^k x + gamma^k (x^2 - 1) .
 
 So several outputs are one output at as many instants, of which only the last is followed by an input. The
@@ -15,6 +15,7 @@ state zeta = (xhat, d_1 xhat, .., d_q xhat, x_{t,1}, .., x_{t,p-1}) of these ins
 under P_theta, if inputs are u = u* + root(M)^-1 d: deviations d from the optimal input in units of its cost.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -23,7 +24,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from lqgap.evaluation.reference import Reference, reference_of
-from lqgap.simulators.building import Branch
+from lqgap.systems import LQG
 
 
 class Sensitivity(eqx.Module):
@@ -45,12 +46,12 @@ class Sensitivity(eqx.Module):
 
 
 def sensitivity_of(
-    branch: Branch, theta: Float[Array, " parameter"], *, horizon: int, ends: bool
+    plant: Callable[[Array], LQG], theta: Float[Array, " parameter"], *, horizon: int, ends: bool
 ) -> Sensitivity:
     """The system at one value of the parameters."""
 
     def optimum(theta: Array) -> tuple[Reference, Reference]:
-        reference = reference_of(branch.plant(theta), horizon=horizon, ends=ends)
+        reference = reference_of(plant(theta), horizon=horizon, ends=ends)
         return reference, reference
 
     slopes, reference = jax.jacfwd(optimum, has_aux=True)(theta)

@@ -18,7 +18,7 @@ from lqgap.theory.lower_bounds.van_trees.sensitivity import Sensitivity
 
 
 class Window(eqx.Module):
-    """Of every step: tensors whose axes `late`, `early` are places in the window, zero unless early > late."""
+    """Of every step; tensors with axes `late`, `early` of places are zero unless early > late."""
 
     instants: Int[Array, "step place"]
     is_inside: Bool[Array, "step place"]  # not before the first instant
@@ -95,7 +95,7 @@ def _responses(system: Sensitivity, length: int) -> tuple[Array, Array, Array]:
 
     def go_back(rows: tuple[Array, Array], lag: Array) -> tuple[tuple[Array, Array], tuple[Array, ...]]:
         R, Y = rows  # as seen from the instant after the lag
-        early, early_step = instants - lag, last - lag
+        early = instants - lag
         F, G = (_where(early >= 0, matrix[jnp.maximum(early, 0)]) for matrix in (system.F, system.G))
         F_step, G_step = F[last], G[last]
         g, psi = jnp.einsum("tkx,tx->tk", R, G), jnp.einsum("hkmx,hx->hkm", Y, G_step)
