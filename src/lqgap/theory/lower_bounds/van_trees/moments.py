@@ -102,16 +102,15 @@ def effects_of(row: Row, window: Window, chi: ClippedNormal) -> Effects:
     cross += chi.even * jnp.einsum("rk,lk,ln,lnx,lr->lrx", a, window.gamma, a, window.N, earlier)
     places = jnp.arange(length)
     lags = jax.vmap(lambda row, place: jnp.roll(row, -place - 1, axis=0)[:-1])(cross, places)
-    lags = jnp.where((places[:-1] < length - 1 - places[:, None])[:, :, None], lags, 0)
+    lags = jnp.where((places[None, :-1] < length - 1 - places[:, None])[:, :, None], lags, 0)
     # Y1: at places l that an input follows; the earlier sum over r >= l.
     meets = jnp.einsum("rk,jlkm->jlrm", a, window.reach) * (earlier + jnp.eye(length))[None, :, :, None]
     sizes = _norm(meets)
     c = chi.level * jnp.sum(sizes, axis=2)
     variance = jnp.sqrt(jnp.maximum(kk * jnp.sum(sizes**2, axis=2), 1e-300))
-    first = window.information[-1]
+    first = jnp.broadcast_to(window.information[-1], window.information.shape)
     before, inside = (
-        _root(jnp.einsum("jk,jkn,jn->j", a, form, a))
-        for form in (jnp.broadcast_to(first, window.information.shape), window.information - first)
+        _root(jnp.einsum("jk,jkn,jn->j", a, form, a)) for form in (first, window.information - first)
     )
     products = _root(second_moment(row, window, chi).products)
     size = kx * before[:, None] * variance + c * (kx * inside + products)[:, None]

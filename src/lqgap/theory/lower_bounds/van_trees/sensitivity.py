@@ -56,9 +56,10 @@ def sensitivity_of(
 
     slopes, reference = jax.jacfwd(optimum, has_aux=True)(theta)
     slopes = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, -3) if leaf.ndim > 2 else leaf, slopes)
-    return jax.vmap(_instants, in_axes=(0, 0, None))(
-        _per_step(reference), _per_step(slopes), len(theta)
-    ).merge()
+    fields = jax.vmap(_instants, in_axes=(0, 0, None))(_per_step(reference), _per_step(slopes), len(theta))
+    for name in ("F", "G", "N", "gamma"):
+        fields[name] = fields[name].reshape(-1, *fields[name].shape[2:])
+    return Sensitivity(**fields)
 
 
 class _Step(eqx.Module):
@@ -82,18 +83,8 @@ def _per_step(reference: Any) -> _Step:
     return _Step(**every, K=reference.K, M=reference.M, L=reference.L, T=reference.S_root)
 
 
-class _Instants(Sensitivity):
-    """Of one step, with an axis of instants; or of all steps."""
-
-    def merge(self) -> Sensitivity:
-        flat = {
-            name: getattr(self, name).reshape(-1, *getattr(self, name).shape[2:])
-            for name in ("F", "G", "N", "gamma")
-        }
-        return Sensitivity(**flat, E=self.E, Y=self.Y, y=self.y, root=self.root)
-
-
-def _instants(now: _Step, slope: _Step, num_parameters: int) -> _Instants:
+def _instants(now: _Step, slope: _Step, num_parameters: int) -> dict[str, Array]:
+    """The fields of a `Sensitivity`, of one step."""
     A, B, C, K, L, T = now.A, now.B, now.C, now.K, now.L, now.T
     n, m, p, q = len(A), B.shape[1], len(C), num_parameters
     size = (q + 1) * n
@@ -115,8 +106,8 @@ def _instants(now: _Step, slope: _Step, num_parameters: int) -> _Instants:
     scale = jnp.linalg.inv(root)
     # Registers remember x_1 .. x_{p-1} until the last instant.
     whole = size + p - 1
-    N = jax.scipy.linalg.solve_triangular(T, predicted, lower=True)
-    turn = jax.scipy.linalg.solve_triangular(T, slope.T, lower=True)
+    T_inverse = jax.scipy.linalg.solve_triangular(T, jnp.eye(p), lower=True)
+    N, turn = T_inverse @ predicted, T_inverse @ slope.T
     inner = jnp.tril(turn, -1)[..., : p - 1]
     N = jnp.moveaxis(jnp.concatenate([N, inner], axis=-1), 0, 1)
     registers = jnp.arange(size, whole)
@@ -126,7 +117,7 @@ def _instants(now: _Step, slope: _Step, num_parameters: int) -> _Instants:
         else jnp.zeros((0, whole, whole))
     )
     last = jnp.zeros((whole, whole)).at[:size].set(jnp.concatenate([F, G[:, : p - 1]], axis=1))
-    return _Instants(
+    return dict(
         F=jnp.concatenate([hold, last[None]]),
         G=jnp.concatenate([jnp.eye(whole)[registers], jnp.zeros((1, whole)).at[0, :size].set(G[:, -1])]),
         N=N,

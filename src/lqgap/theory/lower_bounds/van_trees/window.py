@@ -62,10 +62,10 @@ def windows_of(system: Sensitivity, exogenous: Exogenous, *, length: int) -> Win
     R, g, psi = _responses(system, length)
     last = jnp.arange(1, steps + 1) * p - 1
     places = jnp.arange(length)
-    instants = last[:, None] - places
+    instants = last[:, None] - places[None, :]
     is_inside = instants >= 0
     at = jnp.maximum(instants, 0)
-    lag = places[None, :] - places[:, None]  # early - late
+    lag = (places[None, :] - places[:, None])[None]  # early - late
     is_pair = (lag > 0) & is_inside[:, None, :]
     R_pair = _where(is_pair, R[at[:, :, None], jnp.maximum(lag, 0)])
     at_early = jnp.broadcast_to(at[:, None, :], is_pair.shape)
