@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from lqgap.linalg.psd import solve_unrolled
 from lqgap.theory.lower_bounds.van_trees.clipping import ClippedNormal
 from lqgap.theory.lower_bounds.van_trees.moments import Effects
 from lqgap.theory.lower_bounds.van_trees.sensitivity import Sensitivity
@@ -74,7 +75,7 @@ def best_deviation(problem: Problem, share: Float[Array, " step"], young: Young)
     def go_back(P: Array, given: tuple[Array, ...]) -> tuple[Array, tuple[Array, Array]]:
         F, G, E, stage, price, has_input = given
         Lambda, gain, Q = _eliminate(P, F, G, E, price, has_input, size)
-        Q = Q - gain.T @ jnp.linalg.solve(Lambda, gain)
+        Q = Q - gain.T @ _solve(Lambda, gain)
         lost = jnp.sum(Q[-2:, -2:] * _noise(problem.chi))
         smallest = jnp.where(has_input, jnp.linalg.eigvalsh(Lambda)[0], jnp.inf)
         return Q[:-2, :-2] + stage, (lost, smallest)
@@ -122,7 +123,7 @@ def better_share(
         Lambda = jnp.where(has_input, Lambda, jnp.eye(len(Lambda)))
         smallest = jnp.linalg.eigvalsh(Lambda)[0]
         Lambda = Lambda + jnp.maximum(MARGIN - smallest, 0) * jnp.eye(len(Lambda))
-        Q = Q - gain.T @ jnp.linalg.solve(Lambda, gain)
+        Q = Q - gain.T @ _solve(Lambda, gain)
         return Q[:-2, :-2] + stage, price
 
     _, price = jax.lax.scan(go_back, start, (*given, problem.covariance, penalty, sizes, worth), reverse=True)
@@ -163,6 +164,10 @@ def _assemble(problem: Problem, share: Array, young: Young) -> _Terms:
     stage = stage.at[:, here:, here:].set(-Hee)
     factor = 1 + 1 / young.products + chi.product / young.score
     return _Terms(factor * gather(effects.sup)[p - 1 :: p], gather(effects.size)[p - 1 :: p], stage)
+
+
+def _solve(Lambda: Array, gain: Array) -> Array:
+    return jax.vmap(lambda column: solve_unrolled(Lambda, column)[0], in_axes=1, out_axes=1)(gain)
 
 
 def _after(values: Array) -> Array:

@@ -1,0 +1,250 @@
+"""The bound of one choice of all that is free, and the search for a good choice.
+
+Free are the coefficients of the field, the prior, the level of the clip, the constants of Young's inequalities
+and, at every plant, the shares lambda. Whatever is chosen, the mean over the prior of
+
+    Val(theta) = sum_h [ 2 kx sum_l psi_{h,l}.a_{h,l} - E v_h^2 / lambda_h ] + best deviation
+
+is a lower bound; so the search may be as rough as it likes. It starts from the field that is best if nobody
+deviates (a linear system per step, regularised as if more were known about the parameters), and climbs along
+the derivative, preconditioned by the same systems. The shares follow by passes of `better_share`.
+"""
+
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from lqgap.theory.lower_bounds.van_trees.clipping import clipped_normal
+from lqgap.theory.lower_bounds.van_trees.deviations import (
+    MARGIN,
+    Problem,
+    Young,
+    best_deviation,
+    better_share,
+    exogenous_covariance,
+)
+from lqgap.theory.lower_bounds.van_trees.fields import Basis, Prior
+from lqgap.theory.lower_bounds.van_trees.moments import Row, effects_of, second_moment
+from lqgap.theory.lower_bounds.van_trees.nodes import Nodes
+
+FAILED = -1e9  # in place of minus infinity, with which JAX's derivatives cannot live
+FACTORS = (0.6, 1.0, 1.6)  # of one pass of shares
+MORE_KNOWN, STEPS_KNOWN = 0.05, 6.0  # information added for the first field: relative, and in steps
+LIMITS = ((1e-3, 1.0), (0.02, 0.4), (0.01, 0.2))  # of strides
+SCALES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)  # of the first field, tried in turn while the bound grows
+
+
+class Choice(eqx.Module):
+    """All that is free, but for the shares."""
+
+    coefficients: Float[Array, "step place input function"]
+    prior: Prior
+    log_level: Float[Array, ""]
+    log_young: Float[Array, " three"]
+
+    def scale(self, factor: float) -> "Choice":
+        """The same with a smaller field."""
+        return eqx.tree_at(lambda choice: choice.coefficients, self, self.coefficients * factor)
+
+
+class Found(eqx.Module):
+    """Shares, and the value of the bound's integrand at every node."""
+
+    shares: Float[Array, "node step"]
+    values: Float[Array, " node"]
+    weights: Float[Array, " node"]
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether there is a bound at every node."""
+        return bool(jnp.all(self.values > FAILED))
+
+    @property
+    def mean(self) -> float:
+        """Over the prior."""
+        return float(self.weights @ self.values)
+
+
+class Strides(eqx.Module):
+    """How far a step goes: relative to Newton's for the field, lengths for the rest."""
+
+    field: Float[Array, ""]
+    prior: Float[Array, ""]
+    rest: Float[Array, ""]
+
+    def after(self, is_better: bool) -> "Strides":
+        """Longer after success, shorter after failure."""
+        factor = 1.3 if is_better else 0.4
+        return Strides(*(jnp.clip(x * factor, low, high) for x, (low, high) in zip(self._all, LIMITS, strict=True)))
+
+    @property
+    def _all(self) -> tuple[Array, ...]:
+        return self.field, self.prior, self.rest
+
+
+@eqx.filter_jit
+def find_shares(choice: Choice, nodes: Nodes, basis: Basis, shares: Float[Array, "two node step"]) -> Found:
+    """From the better of two starts, one pass of every factor; at each node by itself."""
+
+    def at_node(node: Nodes, starts: Array) -> tuple[Array, Array]:
+        problem, gained, spent = _problem(choice, node, basis)
+        young = Young(*jnp.exp(choice.log_young))
+
+        def value_of(share: Array) -> Array:
+            found = best_deviation(problem, share, young)
+            value = jnp.sum(gained - spent / share) + found.value
+            return jnp.where((found.margin > MARGIN) & jnp.isfinite(value), value, FAILED)
+
+        def improve(best: tuple[Array, Array], stage: Array) -> tuple[tuple[Array, Array], None]:
+            share, value = best
+            other = better_share(problem, share, young, spent / share**2 + 1e-12, jnp.asarray(FACTORS)[stage])
+            trials = jnp.where(stage < 0, starts, jnp.stack([other, (share + other) / 2]))
+            values = jnp.concatenate([value[None], jax.lax.map(value_of, trials)])
+            shares = jnp.concatenate([share[None], trials])
+            return (shares[jnp.argmax(values)], jnp.max(values)), None
+
+        start = (starts[0], jnp.asarray(FAILED))
+        best, _ = jax.lax.scan(improve, start, jnp.arange(-1, len(FACTORS)))  # first of all the starts
+        return best
+
+    found, values = jax.vmap(at_node, in_axes=(0, 1))(nodes, shares)
+    return Found(found, values, _weights(choice.prior, nodes))
+
+
+def first_choice(
+    nodes: Nodes, basis: Basis, *, level: float, young: tuple[float, float, float]
+) -> tuple[Choice, Found, Float[Array, "step row row"]]:
+    """A field by linear systems, scaled until the bound no longer grows; and the systems' factors."""
+    q = nodes.z.shape[1]
+    prior = Prior(jnp.zeros(q), jnp.zeros(q))
+    coefficients, factors = _solve_field(prior, jnp.asarray(level), nodes, basis)
+    whole = Choice(coefficients, prior, jnp.log(level), jnp.log(jnp.asarray(young)))
+    steps = nodes.turn.shape[1]
+    profile = 1 - jnp.linspace(0, 1, steps) ** 2
+    starts = jnp.stack([1 - price * (0.05 + 0.95 * profile) for price in (0.4, 0.7)])
+    starts = jnp.broadcast_to(starts[:, None], (2, len(nodes), steps))
+    best: tuple[Choice, Found] | None = None
+    for scale in SCALES:
+        choice = whole.scale(scale)
+        found = find_shares(choice, nodes, basis, starts)
+        if not found.is_finite or (best and found.mean <= best[1].mean):
+            break
+        best = (choice, found)
+        starts = jnp.broadcast_to(found.shares, starts.shape)
+    if best is None:
+        choice = whole.scale(0.0)
+        best = (choice, find_shares(choice, nodes, basis, starts))
+    return *best, factors
+
+
+def climb(
+    choice: Choice, found: Found, factors: Array, nodes: Nodes, basis: Basis, strides: Strides
+) -> tuple[Choice, Found, bool]:
+    """One step along the derivative, with new shares; or the old choice if the bound would be smaller."""
+    trial = _step(choice, found.shares, factors, nodes, basis, strides)
+    shares = jnp.broadcast_to(found.shares, (2, *found.shares.shape))
+    after = find_shares(trial, nodes, basis, shares)
+    if after.is_finite and after.mean > found.mean:
+        return trial, after, True
+    return choice, found, False
+
+
+@eqx.filter_jit
+def _step(
+    choice: Choice, shares: Array, factors: Array, nodes: Nodes, basis: Basis, strides: Strides
+) -> Choice:
+    def mean(choice: Choice) -> Array:
+        def value(node: Nodes, share: Array) -> Array:
+            problem, gained, spent = _problem(choice, node, basis)
+            deviation = best_deviation(problem, share, Young(*jnp.exp(choice.log_young)))
+            return jnp.sum(gained - spent / share) + deviation.value
+
+        return _weights(choice.prior, nodes) @ jax.vmap(value)(nodes, shares)
+
+    slope = jax.grad(mean)(choice)
+
+    def solve(factor: Array, b: Array) -> Array:
+        return jax.scipy.linalg.cho_solve((factor, True), b.ravel()).reshape(b.shape)
+
+    field = 0.5 * jax.vmap(solve)(factors, slope.coefficients)
+    slope_prior = jnp.concatenate([slope.prior.tilt, slope.prior.bend])
+    slope_rest = jnp.concatenate([slope.log_level[None], slope.log_young])
+    move_prior = strides.prior * slope_prior / (jnp.linalg.norm(slope_prior) + 1e-12)
+    move_rest = strides.rest * slope_rest / (jnp.linalg.norm(slope_rest) + 1e-12)
+    q = len(choice.prior.tilt)
+    return Choice(
+        choice.coefficients + strides.field * field,
+        Prior(choice.prior.tilt + move_prior[:q], choice.prior.bend + move_prior[q:]),
+        choice.log_level + move_rest[0],
+        choice.log_young + move_rest[1:],
+    )
+
+
+def _problem(choice: Choice, node: Nodes, basis: Basis) -> tuple[Problem, Array, Array]:
+    """The linear-quadratic problem of one node, and what the tests of every step gain and spend."""
+    chi = clipped_normal(jnp.exp(choice.log_level))
+    functions = basis(node.z, choice.prior)
+    coefficients = choice.coefficients * node.window.is_inside[:, :, None, None]
+    row = jnp.einsum("hij,hljb,bk->hilk", node.turn, coefficients, functions)
+    rows = Row(row[..., :-1], row[..., -1])
+
+    def of_step(rows: Row, window: Array) -> tuple[Array, Array]:
+        effects = jax.vmap(lambda row: effects_of(row, window, chi))(rows)
+        moments = jax.vmap(lambda row: second_moment(row, window, chi).total)(rows)
+        return jax.tree.map(partial(jnp.sum, axis=0), effects), jnp.sum(moments)
+
+    effects, spent = jax.vmap(of_step)(rows, node.window)
+    gained = 2 * chi.product * jnp.einsum("hilk,hlki->h", rows.a, node.window.psi)
+    pull = jnp.einsum("hilk,hkix->hlx", rows.a, node.system.Y)[:, 1:]
+    length = coefficients.shape[1]
+    covariance = exogenous_covariance(node.system, chi, length=length)
+    return Problem(node.system, node.window.instants, chi, effects, pull, covariance), gained, spent
+
+
+def _weights(prior: Prior, nodes: Nodes) -> Array:
+    log_density = jax.vmap(prior.log_density)(nodes.z)
+    weights = nodes.weight * jnp.exp(log_density - jnp.max(log_density))
+    return weights / jnp.sum(weights)
+
+
+@eqx.filter_jit
+def _solve_field(prior: Prior, level: Array, nodes: Nodes, basis: Basis) -> tuple[Array, Array]:
+    """For every step the coefficients c that maximise 2 g.c - c'Hc, if nobody deviates."""
+    chi = clipped_normal(level)
+    q, length = nodes.z.shape[1], nodes.window.N.shape[2]
+    functions = jax.vmap(lambda z: basis(z, prior))(nodes.z)
+    weights = _weights(prior, nodes)
+    window = nodes.window
+    gained = jnp.mean(
+        window.spread[:, :, 0] + 2 * window.gamma[:, :, 0, :, None] * window.gamma[:, :, 0, None, :], axis=1
+    )
+
+    def form(window: Array, gained: Array) -> Array:
+        def total(row: Array) -> Array:
+            return second_moment(Row(row[:, :q], row[:, q]), window, chi).total
+
+        matrix = jax.hessian(total)(jnp.zeros((length, q + 1))) / 2
+        known = chi.square * (MORE_KNOWN * window.information + STEPS_KNOWN * gained)
+        places = jnp.arange(length)
+        return matrix.at[places, :q, places, :q].add(known)
+
+    def of_step(window: Array, turn: Array) -> tuple[Array, Array]:
+        forms = jax.vmap(form)(window, gained)
+        inside = window.is_inside[0].astype(float)
+        both = jnp.einsum("nij,nik->njk", turn, turn)
+        H = jnp.einsum("n,nbx,nlxmy,ncy,njk->ljbmkc", weights, functions, forms, functions, both)
+        H = H * inside[:, None, None, None, None, None] * inside[:, None, None]
+        g = jnp.einsum("n,nlki,nij,nbk->ljb", weights, window.psi, turn, functions[:, :, :q])
+        size = g.size
+        H = H.reshape(size, size)
+        typical = jnp.trace(H) / size
+        H = H + typical * jnp.diag(1e-10 + jnp.repeat(1 - inside, size // length))
+        factor = jnp.linalg.cholesky(H)
+        g = chi.product * g * inside[:, None, None]
+        return jax.scipy.linalg.cho_solve((factor, True), g.ravel()).reshape(g.shape), factor
+
+    by_step = jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 1, 0), (window, nodes.turn))
+    return jax.lax.map(lambda given: of_step(*given), by_step)
