@@ -69,6 +69,10 @@ class Certificate(eqx.Module):
         """The policy's worst gap is at most this many times the best possible."""
         return self.upper / self.lower if self.lower > 0 else np.inf
 
+    def describe_worst(self) -> str:
+        """The parameters of the member with the largest gap."""
+        return self.members.describe(int(np.argmax(self.gaps)))
+
 
 def certify(
     policy: AbstractPolicy,

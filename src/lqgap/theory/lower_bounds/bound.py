@@ -7,7 +7,7 @@ A class contains its subsets, so the bound of a pair of members holds for all of
 
 import abc
 import itertools
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import numpy as np
@@ -77,7 +77,7 @@ class LowerBound(eqx.Module):
     heaviest. `by_kind` has the largest bound of every kind that was tried.
     """
 
-    over: ClassVar[str] = "class"
+    over: ClassVar[Literal["class"]] = "class"
     confidence: ClassVar[float] = 1.0
 
     value: float

@@ -11,7 +11,7 @@ even of a grid of the same ranges, on which a policy may do better: hence two ty
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import numpy as np
@@ -36,7 +36,7 @@ class RangesBound(eqx.Module):
     below 1 where random parameters take its place.
     """
 
-    over: ClassVar[str] = "ranges"
+    over: ClassVar[Literal["ranges"]] = "ranges"
 
     value: float
     kind: str = eqx.field(static=True)
