@@ -8,7 +8,6 @@ import pytest
 import lqgap as lg
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import plants
-from lqgap.theory.lower_bounds.van_trees import bound as module
 from lqgap.theory.lower_bounds.van_trees.bound import van_trees_bound
 
 
@@ -71,9 +70,9 @@ def test_what_cannot_be_bounded_is_refused_with_the_reason():
         van_trees_bound(plants.unknown_sign(), horizon=5)
 
 
-def test_more_than_three_parameters_give_a_statistical_bound(monkeypatch):
-    monkeypatch.setattr(module, "SAMPLE", 64)
-    family = scalar(a=(0.7, 0.9), b=(0.5, 1.5), c=(0.9, 1.1), v=(0.8, 1.2))
+def test_of_many_parameters_two_are_free_and_the_bound_names_them():
+    family = scalar(a=(0.79, 0.81), b=(0.3, 1.5), c=(0.5, 2.0))
     bound = van_trees_bound(family, horizon=6, iterations=1)
-    assert bound.confidence == module.CONFIDENCE
+    assert bound.box.names == ["b", "c"]
     assert bound.value > 0
+    assert any("b and c" in reason for reason in bound.reasons)

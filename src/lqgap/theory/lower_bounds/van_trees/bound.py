@@ -7,22 +7,21 @@ problem at every theta. lambda(theta), the only part of Val that is not a formul
 finds at theta: two starts, then passes of `search.find_shares`. It is a function on the whole box.
 
     proved     the inequality, for every choice of what is free
-    computed   the integral over theta, in double precision: by two Gauss-Legendre rules other than the one on
-               which the choice was made, the smaller value less their difference; for more than three
-               parameters by a random sample, as a lower confidence limit ("statistical")
+    computed   the integral over theta, in double precision, by two Gauss-Legendre rules finer than the one on
+               which the choice was made: the smaller value less their difference
     searched   the choice itself
 
-It bounds the ranges. A finite class inside of them inherits nothing: its members may be told apart at once.
+Of more than two parameters, the two that promise most are free and the others held at the middle of their
+ranges: a family contains its slices. It bounds the ranges. A finite class inside of them inherits nothing: its
+members may be told apart at once.
 """
 
-import math
 from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.stats
 from jaxtyping import Array, Float
 
 from lqgap.arguments import IntLike, read_count
@@ -42,11 +41,12 @@ from lqgap.theory.lower_bounds.van_trees.search import (
 )
 
 MAX_HORIZON = 1000
-MAX_PARAMETERS = 6
-POINTS = {1: (16, 23, 29), 2: (7, 9, 11), 3: (5, 6, 7)}  # by parameters: to choose on, and of the two rules
-SAMPLE = 128  # of more than three parameters
-CONFIDENCE = 0.999
-MEMORY = {1: 8, 2: 6}  # instants of a window by parameters, for one output; with several by outputs
+MOST_FREE = 2  # parameters; the cost grows with the power of their number
+POINTS = {
+    1: (16, 23, 29),
+    2: (7, 9, 11),
+}  # by free parameters: to choose on, and of the two rules, along each
+MEMORY = {1: 8, 2: 6}  # instants of a window by free parameters, for one output; with several by outputs
 LEVEL, YOUNG = 1.5, (0.5, 0.4, 0.2)  # to start from
 SHRINK, MOST_SHRINKS = 0.95, 12  # of the field, where a finer rule finds a place without a bound
 
@@ -54,8 +54,8 @@ SHRINK, MOST_SHRINKS = 0.95, 12  # of the field, where a finer rule finds a plac
 class VanTrees(eqx.Module):
     """No policy whatever has a smaller worst gap over the ranges than `value`.
 
-    `spread` is the difference of two rules for the integral over the parameters, already taken off; with a
-    random sample in their place `confidence` is below one, and `value` a lower confidence limit.
+    `spread` is the difference of two rules for the integral over the parameters, already taken off: computed,
+    and seen to converge, not enclosed.
     """
 
     value: float
@@ -64,6 +64,7 @@ class VanTrees(eqx.Module):
     prior: str = eqx.field(static=True)
     reasons: tuple[str, ...] = eqx.field(static=True)
     choice: Choice
+    box: Box
     kind: str = eqx.field(static=True, default="van-trees")
 
 
@@ -84,8 +85,10 @@ def van_trees_bound(
     """
     horizon = read_count("horizon", horizon, least=1, most=MAX_HORIZON)
     iterations = read_count("iterations", iterations, least=0, most=100_000)
-    branch = _only_branch(family)
-    return _bound_of(branch, horizon, ends, iterations, progress)
+    box = box_of(_only_branch(family))
+    if len(box.low) > MOST_FREE:
+        box = _slice(box, horizon, ends)
+    return _bound_of(box, horizon, ends, iterations, progress)
 
 
 def _only_branch(family: AbstractFamily) -> Branch:
@@ -93,27 +96,32 @@ def _only_branch(family: AbstractFamily) -> Branch:
     count = int(np.sum(high > low))
     if len(family.branches) > 1 or count == 0:
         raise InvalidArgumentError("family has parameters that are no intervals (see `ranges.boxes_of`)")
-    if count > MAX_PARAMETERS:
-        raise InvalidArgumentError(
-            f"family has {count} parameters, {MAX_PARAMETERS} at most can be integrated over"
-        )
     if not family.is_traceable:
         raise InvalidArgumentError("family has a `build` that JAX cannot differentiate")
     return family.branches[0]
 
 
-def _bound_of(
-    branch: Branch, horizon: int, ends: bool, iterations: int, progress: Callable[..., None] | None
-) -> VanTrees:
-    box = box_of(branch)
+def _slice(box: Box, horizon: int, ends: bool) -> Box:
+    """The box with only those parameters free whose own slices promise most, before any search."""
+    promise = []
+    for parameter in range(len(box.low)):
+        _, basis, nodes = _prepare(box.slice([parameter]), horizon, ends)
+        promise.append(first_choice(nodes, basis, level=LEVEL, young=YOUNG)[1].mean)
+    return box.slice(sorted(np.argsort(promise)[-MOST_FREE:].tolist()))
+
+
+def _prepare(box: Box, horizon: int, ends: bool) -> tuple["Batch", Basis, Nodes]:
     q = len(box.low)
-    basis = make_basis(q)
-    rules = _rules(q)
-    points, weights = rules[0]
     p = box.plant(jnp.zeros(q)).C.shape[0]
-    length = MEMORY.get(q, 6) if p == 1 else min(2 * p + 4, 12)
-    batch = Batch(box, len(points), horizon, ends, length)
-    nodes = batch.nodes(points, weights)
+    length = MEMORY[q] if p == 1 else min(2 * p + 4, 12)
+    batch = Batch(box, POINTS[q][0] ** q, horizon, ends, length)
+    return batch, make_basis(q), batch.nodes(*gauss_rule(q, POINTS[q][0]))
+
+
+def _bound_of(
+    box: Box, horizon: int, ends: bool, iterations: int, progress: Callable[..., None] | None
+) -> VanTrees:
+    batch, basis, nodes = _prepare(box, horizon, ends)
     choice, found, factors = first_choice(nodes, basis, level=LEVEL, young=YOUNG)
     if not found.is_finite:
         raise NotConvergedError("the linear-quadratic problem has no solution even without a field")
@@ -123,20 +131,8 @@ def _bound_of(
         strides = strides.after(is_better)
         if progress is not None:
             progress(1)
-    return _integrate(choice, found, batch, basis, rules[1:])
-
-
-def _rules(q: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The points and weights to choose on, and those of the integral."""
-    if q in POINTS:
-        return [gauss_rule(q, count) for count in POINTS[q]]
-    random = np.random.default_rng(0)
-    sobol = scipy.stats.qmc.Sobol(q, rng=random).random(SAMPLE)
-    even = np.full(SAMPLE, 1 / SAMPLE)
-    return [
-        (2 * sobol - 1, even),
-        (2 * random.random((4 * SAMPLE, q)) - 1, np.full(4 * SAMPLE, 1 / (4 * SAMPLE))),
-    ]
+    rules = [gauss_rule(len(box.low), count) for count in POINTS[len(box.low)][1:]]
+    return _integrate(choice, found, batch, basis, rules)
 
 
 class Batch(eqx.Module):
@@ -173,12 +169,10 @@ def _integrate(
     for _ in range(MOST_SHRINKS):
         judged = [_values(choice, typical, batch, basis, *rule) for rule in rules]
         if all(np.all(values > FAILED) for values, _ in judged):
-            return _result(choice, judged, found)
+            return _result(choice, judged, found, batch.box)
         choice = choice.scale(SHRINK)
-    nothing = choice.scale(0.0)
-    return VanTrees(
-        0.0, 0.0, 1.0, _describe(choice), ("no place was left where the field has a bound",), nothing
-    )
+    reasons = ("no field was found that has a bound everywhere",)
+    return VanTrees(0.0, 0.0, 1.0, _describe(choice, batch.box), reasons, choice.scale(0.0), batch.box)
 
 
 def _values(
@@ -199,28 +193,22 @@ def _values(
     return np.concatenate(values)[:count], np.concatenate(mass)[:count]
 
 
-def _result(choice: Choice, judged: list[tuple[np.ndarray, np.ndarray]], found: Found) -> VanTrees:
+def _result(choice: Choice, judged: list[tuple[np.ndarray, np.ndarray]], found: Found, box: Box) -> VanTrees:
     means = [float(mass @ values / np.sum(mass)) for values, mass in judged]
-    reasons = _reasons(choice, found)
-    if len(judged) == 2:
-        spread = abs(means[0] - means[1])
-        return VanTrees(max(min(means) - spread, 0.0), spread, 1.0, _describe(choice), reasons, choice)
-    values, mass = judged[0]
-    ratio = mass / np.mean(mass)  # mass is known up to a constant: a ratio estimate, by its linear part
-    residual = ratio * (values - means[0])
-    error = float(np.std(residual, ddof=2) / math.sqrt(len(values)))
-    limit = means[0] - float(scipy.stats.t.ppf(CONFIDENCE, len(values) - 1)) * error
-    return VanTrees(max(limit, 0.0), error, CONFIDENCE, _describe(choice), reasons, choice)
+    spread = abs(means[0] - means[1])
+    value = max(min(means) - spread, 0.0)
+    return VanTrees(value, spread, 1.0, _describe(choice, box), _reasons(choice, found, box), choice, box)
 
 
-def _describe(choice: Choice) -> str:
+def _describe(choice: Choice, box: Box) -> str:
     tilt, bend = (
         ", ".join(f"{x:.2f}" for x in np.asarray(each)) for each in (choice.prior.tilt, choice.prior.bend)
     )
-    return f"density exp(tilt.z + bend.z^2) on the ranges scaled to [-1, 1], tilt ({tilt}), bend ({bend})"
+    names = ", ".join(box.names)
+    return f"exp(tilt.z + bend.z^2), z of {names} from -1 to 1 over the ranges, tilt ({tilt}), bend ({bend})"
 
 
-def _reasons(choice: Choice, found: Found) -> tuple[str, ...]:
+def _reasons(choice: Choice, found: Found, box: Box) -> tuple[str, ...]:
     """What keeps the bound from being larger, in words."""
     reasons = []
     price = float(np.mean(1 - np.asarray(found.weights @ found.shares)))
@@ -228,6 +216,8 @@ def _reasons(choice: Choice, found: Found) -> tuple[str, ...]:
         reasons.append(f"probing could pay: {price:.0%} of the cost is held back to price deviations")
     if len(found.shares[0]) < 20:
         reasons.append("few steps: there is little to learn from, and little to lose")
+    if len(box.held) > len(box.low):
+        reasons.append(f"only {' and '.join(box.names)} are unknown in it, others are held at their middles")
     steep = np.abs(np.asarray(choice.prior.tilt)) + np.abs(np.asarray(choice.prior.bend))
     if np.any(steep > 3):
         reasons.append("the prior leans on an edge of the ranges")

@@ -56,13 +56,9 @@ class Basis(eqx.Module):
 
 
 def make_basis(num_parameters: int) -> Basis:
-    """As rich as the number of parameters allows."""
-    tensor = {1: 5, 2: 3}
-    if num_parameters in tensor:
-        degrees = itertools.product(range(tensor[num_parameters] + 1), repeat=num_parameters)
-    else:
-        degrees = (d for d in itertools.product(range(3), repeat=num_parameters) if sum(d) <= 2)
-    return Basis(tuple(degrees))
+    """Products of polynomials, of a degree that the rules of `bound` resolve."""
+    most = {1: 5, 2: 3}[num_parameters]
+    return Basis(tuple(itertools.product(range(most + 1), repeat=num_parameters)))
 
 
 def gauss_rule(num_parameters: int, num_points: int) -> tuple[np.ndarray, np.ndarray]:

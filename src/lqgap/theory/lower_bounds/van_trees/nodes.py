@@ -3,6 +3,8 @@
 A box may hold parameters fixed: a family contains its slices, and the bound of a slice holds for the family.
 """
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -28,6 +30,17 @@ class Box(eqx.Module):
         """The plant at coordinates in [-1, 1]."""
         values = self.low + (self.high - self.low) * (z + 1) / 2
         return self.branch.plant(self.held.at[self.free].set(values))
+
+    def slice(self, kept: Sequence[int]) -> "Box":
+        """Some of the free parameters, the others held at their middles."""
+        middle = self.held.at[self.free].set((self.low + self.high) / 2)
+        rows = jnp.asarray(kept)
+        return Box(self.branch, self.low[rows], self.high[rows], middle, self.free[rows])
+
+    @property
+    def names(self) -> list[str]:
+        """Of the free parameters."""
+        return [self.branch.names[self.branch.columns[int(column)]] for column in self.free]
 
 
 class Nodes(eqx.Module):

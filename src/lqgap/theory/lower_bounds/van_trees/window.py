@@ -72,7 +72,8 @@ def windows_of(system: Sensitivity, exogenous: Exogenous, *, length: int) -> Win
     shared = jnp.einsum("hjlkx,hjlxy,hjlny->hjlkn", system.N[at_early], exogenous.Pi[at_early], R_pair)
     before = R[at[:, :, None], jnp.maximum(lag - 1, 0)]  # from the state after the deviation
     is_input = is_pair & ((at_early + 1) % p == 0)
-    reach = jnp.einsum("hjlkx,hjlxm->hjlkm", before, system.E[at_early // p])
+    # Summed by hand: as a product of matrices XLA's simplifier fails for some sizes.
+    reach = jnp.sum(before[..., None] * system.E[at_early // p][:, :, :, None], axis=-2)
     return Window(
         instants=at,
         is_inside=is_inside,
