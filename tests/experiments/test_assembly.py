@@ -3,9 +3,9 @@ import pytest
 from example_record import example_record, measured
 
 from lqgap.experiments.assembly import _too_few_members
+from lqgap.experiments.bounds import BOUND_TOLERANCE
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.recommendation import Recommendation
-from lqgap.experiments.units import BOUND_TOLERANCE
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@ import pathlib
 import pytest
 
 import lqgap as lg
-from lqgap.experiments import units
+from lqgap.experiments import bounds, units
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.pipeline import _bounds, judge_methods, judge_plants, run_audit
 from lqgap.experiments.plants import Plants
@@ -84,8 +84,8 @@ def test_a_lower_bound_that_fails_is_left_out_with_the_reason(tmp_path, monkeypa
     def fail(_):
         raise error
 
-    monkeypatch.setattr(units, "lower_bound", fail)
-    monkeypatch.setattr(units, "theory_bounds", lambda _: Theory())
+    monkeypatch.setattr(bounds, "lower_bound", fail)
+    monkeypatch.setattr(bounds, "theory_bounds", lambda _: Theory())
     work = Work(Plants(*parse_study(TINY, name="tiny.toml", folder=tmp_path), trust=False))
     lower, _ = _bounds(work, units.Workspace(work.plants, [0, 1], tmp_path))
     assert lower is None

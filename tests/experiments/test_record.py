@@ -3,6 +3,7 @@ import math
 
 import pydantic
 import pytest
+from example_record import example_record
 
 from lqgap.experiments.record import FORMAT, Estimate, Gaps, Method, MethodGaps, Plant, Record, Trajectory
 
@@ -44,6 +45,16 @@ def test_a_record_is_standard_json_and_comes_back_as_it_was(value):
     assert back.gaps is not None
     assert repr(back.gaps.methods[0].real_worst.mean) == repr(value)
     assert back.model_dump_json() == text
+
+
+def test_a_record_from_before_brackets_had_ranges_is_one_of_the_class():
+    record = json.loads(example_record().model_dump_json())
+    for part, names in {"bracket": ("over", "reasons"), "horizons": ("over",)}.items():
+        for name in names:
+            del record[part][name]
+    back = Record.model_validate_json(json.dumps(record))
+    assert back.bracket.over == back.horizons.over == "class"
+    assert back.bracket.reasons == []
 
 
 def test_records_do_not_change():

@@ -15,7 +15,15 @@ def test_parts_come_back_from_json_as_they_were():
     for part in (
         TrainedPolicy(),
         Growth(series=series),
-        LowerBound(value=1 / 3, kind="bayes", set_by=["a"], series=series),
+        LowerBound(
+            value=1 / 3,
+            kind="bayes",
+            set_by=["a"],
+            series=series,
+            over="class",
+            confidence=1.0,
+            reasons=["few steps"],
+        ),
     ):
         plain = part.model_dump(mode="json")
         assert repr(type(part).model_validate(plain)) == repr(part)

@@ -12,21 +12,12 @@ from lqgap.experiments.methods import METHODS
 from lqgap.experiments.methods.base import AbstractMethod, Knowing, Made
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants, key_for
-from lqgap.experiments.results import Theory, TrainedPolicy
+from lqgap.experiments.results import TrainedPolicy
 
 
 def plants_of(tmp_path, plant, more=""):
     study, source = parse_study(f"horizon = 5\n[plant]\n{plant}\n{more}", name="study.toml", folder=tmp_path)
     return Plants(study, source, trust=False)
-
-
-def test_corners_are_extreme_members_and_few():
-    family = lg.plants.mass_spring_damper()
-    assert units._corners(family.grid(3)) == [0, 2, 6, 8]
-    assert len(units._corners(lg.plants.mass_spring_damper(mass=(1, 2)).grid(2))) == 4
-    members = family.grid(3).subset([1, 3, 4])
-    assert len(units._corners(members)) > 1
-    assert units._corners(members.subset([0])) == [0]
 
 
 @pytest.mark.slow
@@ -62,42 +53,11 @@ def test_gaps_are_those_of_a_task_that_ends_or_goes_on(tmp_path, ends):
         bank, workspace.members, horizon=5, key=key_for(0, units.NOISE), num_rollouts=200, ends=ends
     )
     np.testing.assert_allclose(judged.gaps.grid_worst.mean, alone.worst, rtol=1e-9)
-    grown = units.by_horizon(workspace, "bank", bank, num_rollouts=200).series
+    grown = units.by_horizon(workspace, "bank", bank, judged.found, num_rollouts=200).series
     assert grown.values[1].mean > grown.values[0].mean
-    bound = units.lower_bound(workspace)
-    assert 0 < bound.value < alone.worst
-    assert len(bound.series.values) == len(bound.series.horizons)
-
-
-WIDE = 'A = [["a", 0.0], [0.0, 1.02]]\nB = [[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]]\nC = [[1.0, 1.0]]\nparameters = {a = [0, 0.5]}'
-
-
-def test_one_horizon_and_no_bound_of_two_steps_is_the_bound_of_the_study(tmp_path):
-    plants = plants_of(tmp_path, WIDE, "[grid]\npoints = 2\n[evaluation]\nhorizons = [1]")
-    plants = Plants(plants.study.model_copy(update={"ends": True}), plants.source, trust=False)
-    bound = units.lower_bound(units.Workspace(plants, [0, 1], tmp_path))
-    assert bound.series.horizons == [5]
-    assert [value.mean for value in bound.series.values] == [bound.value]
 
 
 UNSTABLE = 'A = [[1.1]]\nB = [["push"]]\nC = [[1.0]]\nparameters = {push = [1.0, 2.0]}'
-
-
-@pytest.mark.slow
-def test_bounds_of_a_class_that_is_not_stable_are_vacuous(tmp_path):
-    workspace = units.Workspace(plants_of(tmp_path, UNSTABLE, "[grid]\npoints = 2"), [0, 1], tmp_path)
-    sheet = units.theory_bounds(workspace).sheet
-    assert all(sheet.vacuous.values())
-    assert "assumptions fail" in [row.name for row in sheet.rows]
-
-
-def test_where_there_are_no_bounds_it_says_why(tmp_path, monkeypatch):
-    def fail(*_, **__):
-        raise lg.NotConvergedError("reason")
-
-    monkeypatch.setattr(units, "bounds", fail)
-    workspace = units.Workspace(plants_of(tmp_path, UNSTABLE, "[grid]\npoints = 2"), [0, 1], tmp_path)
-    assert units.theory_bounds(workspace) == Theory(missing="reason")
 
 
 NASTY = st.sampled_from([0, 1, -1, 0.9, 1.1, 1e-300, 1e12, 1e300, "nan", "inf", '"drift"', '"-drift"', "[1]"])

@@ -18,7 +18,8 @@ def with_method(record, name, **changes):
 def test_the_answer_names_the_controller_its_gap_and_what_is_possible():
     assert sentence(example_record()) == (
         "Use Robust training. In the worst case found, it costs 21.0 ± 0.3 more over 200 steps than a "
-        "controller that knows the plant exactly, and no controller can guarantee less than 9.40."
+        "controller that knows the plant exactly, and no controller can guarantee less than 9.40 on "
+        "the ranges."
     )
 
 
@@ -56,7 +57,9 @@ def test_without_a_bound_nothing_is_said_of_other_controllers():
 def test_a_bound_over_another_horizon_says_so():
     record = example_record()
     bracket = record.bracket.model_copy(update={"horizon": 50})
-    assert sentence(record.model_copy(update={"bracket": bracket})).endswith("less than 9.40 over 50 steps.")
+    assert sentence(record.model_copy(update={"bracket": bracket})).endswith(
+        "less than 9.40 on the ranges over 50 steps."
+    )
 
 
 def test_a_bound_of_zero_promises_nothing():
@@ -100,9 +103,17 @@ def test_equals_and_a_better_method_without_a_file_are_named():
 
 
 def test_the_bracket_says_what_it_is_over_beside_the_gap_of_the_method_there():
-    fact = answer(example_record()).facts[-1]
-    assert fact.label == "Best possible worst gap over the 25 simulators"
-    assert fact.remark.startswith("Robust training: 21.3 ± 0.4 over the same simulators, at most 2.3 times")
+    record = example_record()
+    fact = answer(record).facts[-1]
+    assert fact.label == "Best possible worst gap over the ranges"
+    assert fact.remark.startswith(
+        "Robust training: 21.0 ± 0.3, the largest found there, is at most 2.3 times"
+    )
+    bracket = record.bracket.model_copy(update={"over": "class", "num_members": 25})
+    found = answer(record.model_copy(update={"bracket": bracket}))
+    assert found.facts[-1].label == "Best possible worst gap over the 25 simulators"
+    assert "21.0 ± 0.3, over the same simulators, is at most" in found.facts[-1].remark
+    assert found.rest.endswith("no controller can guarantee less than 9.40 on the 25 simulators.")
 
 
 def test_facts_give_the_worst_plant_as_a_share_of_its_optimal_cost():

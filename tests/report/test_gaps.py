@@ -3,6 +3,7 @@ import math
 import pytest
 from example_record import example_record, heavy, measured
 
+from lqgap.experiments.record import HorizonStudy
 from lqgap.report.figure import Points, Rule
 from lqgap.report.gaps import bracket_bar, gap_against_horizon, gap_by_method, gap_by_plant
 
@@ -79,7 +80,7 @@ def test_a_hopeless_controller_leaves_the_other_figures_at_the_top():
         else each
         for each in record.horizons.series
     ]
-    figure = gap_against_horizon(record, series)
+    figure = gap_against_horizon(record, HorizonStudy(series=series))
     assert figure.panels[0].y.high == 5000 > 100 * max(value.mean for value in series[0].values)
     assert figure.caption.endswith(": LQG of the nominal plant.")
 
@@ -95,7 +96,7 @@ def test_plants_are_in_the_order_of_the_recommended_method():
 
 def test_gaps_against_the_horizon_are_on_logarithmic_axes_with_their_intervals():
     record = example_record()
-    [panel] = gap_against_horizon(record, record.horizons.series).panels
+    [panel] = gap_against_horizon(record, record.horizons).panels
     assert panel.x.is_log
     assert panel.y.is_log
     for mark, series in zip(panel.marks, record.horizons.series, strict=True):
@@ -112,7 +113,7 @@ def test_runs_without_a_mean_are_drawn_from_the_median_to_nine_in_ten_by_an_open
     figures = {
         "methods": gap_by_method(record, record.gaps),
         "plants": gap_by_plant(record, record.gaps),
-        "horizons": gap_against_horizon(record, record.horizons.series),
+        "horizons": gap_against_horizon(record, record.horizons),
     }
     for name, figure in figures.items():
         ranges = [mark for mark in figure.panels[0].marks if isinstance(mark, Points) and mark.is_upward]
@@ -132,7 +133,7 @@ def test_a_line_never_mixes_means_and_medians():
     mixed = [value.model_copy(update={"median": 1.0, "most": 2.0}) for value in series.values]
     mixed[-1] = heavy(1.0)
     mixed = series.model_copy(update={"values": mixed})
-    [mark] = gap_against_horizon(record, [mixed]).panels[0].marks
+    [mark] = gap_against_horizon(record, HorizonStudy(series=[mixed])).panels[0].marks
     assert list(mark.y) == [1.0] * (len(mixed.values) - 1) + [0.5]
 
 
@@ -142,6 +143,21 @@ def test_the_bracket_spans_what_is_possible():
     assert (out_of_reach.low, out_of_reach.high) == (0, record.bracket.lower)
     assert (bracket.low, bracket.high) == (record.bracket.lower, record.bracket.upper)
     assert worst.x == [record.bracket.worst.mean]
+
+
+@pytest.mark.parametrize("over", ["ranges", "class"])
+def test_figures_of_a_bound_say_what_it_is_over_and_nothing_of_the_other(over):
+    record = example_record()
+    bracket = record.bracket.model_copy(update={"over": over})
+    horizons = record.horizons.model_copy(update={"over": over})
+    record = record.model_copy(update={"bracket": bracket, "horizons": horizons})
+    figures = (bracket_bar(record), gap_against_horizon(record, horizons))
+    [bound] = [key.label for key in gap_by_method(record, record.gaps).legend if key.is_line]
+    words = {"ranges": "ranges", "class": "simulators"}
+    other = next(word for name, word in words.items() if name != over)
+    for text in (bound, *(figure.caption for figure in figures), figures[0].panels[0].x.label):
+        assert words[over] in text
+        assert other not in text
 
 
 @pytest.mark.parametrize("upper", [math.inf, None])

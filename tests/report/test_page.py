@@ -59,12 +59,26 @@ def test_a_page_says_what_the_record_holds():
         "3.10·10¹⁷",
         "vacuous",
         "cost of zero input",
-        "two members that take time to tell apart",
+        "how slowly any controller learns the parameters",
+        "a controller that probes may learn faster",
+        "on the simulators alone a controller may do better",
         "warm-up ends",
         "policies/robust.safetensors",
         'family = "mass_spring_damper"',
     ):
         assert expected in words, expected
+
+
+def test_the_bracket_of_a_finite_class_says_nothing_of_ranges():
+    record = example_record()
+    bracket = {"over": "class", "num_members": 25, "kind": "two-point", "set_by": ["gain 1", "gain 5"]}
+    record = record.model_copy(update={"bracket": record.bracket.model_copy(update=bracket)})
+    section = re.search(r'<h2 id="bracket".*?</section>', render(record), re.S)[0]
+    words = " ".join(Outline(section).words)
+    assert "Over the 25 simulators of the class" in words
+    assert "two members that take time to tell apart" in words
+    assert "range" not in words
+    assert "search" not in words
 
 
 def test_hostile_names_stay_text():

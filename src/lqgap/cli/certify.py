@@ -1,34 +1,51 @@
 """`lqgap certify`: the best possible worst gap, between a lower bound and a saved policy."""
 
 from pathlib import Path
+from typing import Any
 
-from lqgap.cli.session import open_workspace, print_rows
+from lqgap.cli.session import open_workspace, print_rows, printable
+
+SEARCHED = (
+    "Over the ranges of the family: the upper end is that of the largest gap that a search found, which is "
+    "no proof that no plant is worse; the lower end holds for the ranges, not for a finite class of them."
+)
 
 
 def run_certify(path: Path | None, policy: Path, *, seed: int | None, trust: bool, as_json: bool) -> None:
-    """Print the bracket of the best possible worst gap over the class of the study."""
+    """Print the bracket of the best possible worst gap over the ranges of the study, or over its class."""
     workspace = open_workspace(path, seed=seed, trust=trust)
 
     from lqgap.experiments.plants import key_for
     from lqgap.experiments.units import NOISE
     from lqgap.policies import load_policy
+    from lqgap.simulators import AbstractFamily
     from lqgap.theory import certify
 
+    family = workspace.plants.family
     certificate = certify(
         load_policy(policy),
-        workspace.members,
+        family if isinstance(family, AbstractFamily) else workspace.members,
         horizon=workspace.study.horizon,
         key=key_for(workspace.study.seed, NOISE),
         num_rollouts=workspace.study.evaluation.rollouts,
         ends=workspace.study.ends,
     )
-    row = {
+    row: dict[str, Any] = {
+        "over": certificate.over,
         "lower": certificate.lower,
         "upper": certificate.upper,
         "factor": float(certificate.factor),
         "kind": certificate.bound.kind,
-        "confidence": 1 - certificate.delta,
+        "confidence": certificate.confidence,
     }
     if certificate.doubt:
         row |= {"confidence": 0.0, "doubt": certificate.doubt}
-    print_rows([row], f"The best possible worst gap, and that of {policy.name}", as_json=as_json)
+    told = {"worst": certificate.describe_worst(), "reasons": list(certificate.bound.reasons)}
+    title = f"The best possible worst gap, and that of {policy.name}"
+    print_rows([row | (told if as_json else {})], title, as_json=as_json)
+    if as_json:
+        return
+    print(printable(f"Worst at {told['worst']}."))
+    print(printable(f"The best possible may be well above the lower end: {'; '.join(told['reasons'])}."))
+    if certificate.over == "ranges":
+        print(SEARCHED)

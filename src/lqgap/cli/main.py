@@ -206,7 +206,7 @@ def evaluate(
 def certify(
     policy: Policy, study: Study = None, seed: Seed = None, trust: Trust = False, as_json: Json = False
 ) -> None:
-    """Bracket the best possible worst gap over the class of a study by a lower bound and a saved policy."""
+    """Bracket the best possible worst gap over the ranges of a study by a lower bound and a saved policy."""
     from lqgap.cli.certify import run_certify
 
     run_certify(study, policy, seed=seed, trust=trust, as_json=as_json)

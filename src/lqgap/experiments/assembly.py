@@ -162,7 +162,8 @@ def _too_few_members(
 def _horizons(results: Results) -> HorizonStudy | None:
     series = [each.growth for each in results.methods.values() if each.growth is not None]
     bound = [] if results.lower is None else [results.lower.series]
-    return HorizonStudy(series=[*series, *bound]) if series else None
+    over = "ranges" if results.plants.parameters else "class"
+    return HorizonStudy(series=[*series, *bound], over=over) if series else None
 
 
 def _heat_map(results: Results) -> HeatMap | None:
@@ -177,18 +178,22 @@ def _heat_map(results: Results) -> HeatMap | None:
 
 
 def _bracket(study: Study, results: Results, method: str) -> Bracket | None:
+    """Both ends over the ranges, if there are some, else both over the class."""
     lower, judged = results.lower, results.methods[method].judged
-    if lower is None or judged.gaps.grid_worst is None:
+    worst = judged.gaps.grid_worst if lower is None or lower.over == "class" else judged.gaps.box_worst
+    if lower is None or worst is None:
         return None
     return Bracket(
         method=method,
         horizon=study.horizon,
-        num_members=results.audit.num_kept,
+        num_members=results.audit.num_kept + len(judged.found),
         lower=lower.value,
         kind=lower.kind,
         set_by=lower.set_by,
-        worst=judged.gaps.grid_worst,
+        worst=worst,
         upper=judged.upper,
-        confidence=1 - DELTA,
+        confidence=lower.confidence - DELTA,
         factor=judged.upper / lower.value if lower.value > 0 else float("inf"),
+        over=lower.over,
+        reasons=lower.reasons,
     )

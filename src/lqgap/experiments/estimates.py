@@ -32,8 +32,8 @@ def of_worst(found: AbstractEstimate) -> Estimate:
     )
 
 
-def joined(parts: Sequence[GapEstimate], count: int) -> GapEstimate:
-    """The first `count` plants of several batches of them, on the same noise."""
+def joined(parts: Sequence[GapEstimate], count: int | None = None) -> GapEstimate:
+    """The first `count` plants of several batches of them, or all."""
     fields = ("mean", "stderr", "totals", "per_step", "value")
     rows: dict[str, Any] = {
         field: np.concatenate([getattr(part, field) for part in parts])[:count] for field in fields

@@ -2,11 +2,12 @@
 
 All methods are evaluated on the class, on plants of the ranges and on the real ones, on the same noise. From
 the worst of the first two a search climbs, on the same noise; what it finds is evaluated on fresh noise,
-which is again the same for all methods.
+which is again the same for all methods. The worst gap in the ranges is the largest of the class, which nobody
+chose, and of what was found: its limit holds for all of them at once. There may be plants that are worse.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,13 @@ from lqgap.experiments.endurance import LongRun, run_on
 from lqgap.experiments.fitness import find_trouble
 from lqgap.experiments.methods.base import AbstractMethod, Knowing
 from lqgap.experiments.plants import BoxMap, key_for
-from lqgap.experiments.record import Estimate, GapMap, HeatMap, MethodGaps, Parameter, Plant
+from lqgap.experiments.record import GapMap, HeatMap, MethodGaps, Parameter, Plant
 from lqgap.experiments.results import Judged, JudgedPlants
-from lqgap.experiments.units import DELTA, NOISE, Workspace, fill_batches
+from lqgap.experiments.units import DELTA, FRESH, NOISE, Workspace, fill_batches
 from lqgap.policies import AbstractPolicy, Zero
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems import LQG
 
-FRESH = "fresh noise"  # of what a search finds; the same for all methods
 SEARCH_ROLLOUTS = 64
 OUTSIDE = (
     "{name} is outside the family: no simulator matches it (realizability fails), and the worst gap over the "
@@ -95,22 +95,24 @@ def judge(
         long_run = LongRun() if unfit else run_on(workspace, policy, worst, num_rollouts=num_rollouts)
         unfit = unfit or long_run.trouble
     of_class, of_tried, of_real = (found.subset(rows) for rows in workspace.split(np.arange(len(found.mean))))
-    worst, at, totals = _worst_in_ranges(workspace, found, searched)
-    totals = _larger(totals, of_real.totals[estimates.argworst(of_real)])
+    ranges = _with(of_class, searched.gaps) if searched else of_class
+    row = estimates.argworst(ranges)
+    totals = _larger(ranges.totals[row], of_real.totals[estimates.argworst(of_real)])
     return Judged(
         gaps=MethodGaps(
             method=name,
             grid_worst=estimates.of_worst(of_class),
             grid_mean=estimates.of_mean(of_class),
-            box_worst=worst,
-            box_worst_at=at,
+            box_worst=None if workspace.plants.tried is None else estimates.of_worst(ranges),
+            box_worst_at=_place(workspace, searched, row) if searched else None,
             real=estimates.of_each(of_real),
             real_worst=estimates.of_worst(of_real),
             real_mean=estimates.of_mean(of_real),
             later_worst=None if long_run.totals is None else estimates.of_runs(long_run.totals),
         ),
         heat_map=_gap_map(workspace, name, of_tried),
-        upper=of_class.upper_limit(DELTA),
+        upper=ranges.upper_limit(DELTA),
+        found=np.asarray(searched.members.parameters).tolist() if searched else [],
         totals=(totals if long_run.totals is None else _larger(totals, long_run.totals)).tolist(),
         unfit=unfit,
     )
@@ -180,31 +182,22 @@ def _find_trouble(
     return trouble
 
 
-def _worst_in_ranges(
-    workspace: Workspace, found: GapEstimate, searched: Searched | None
-) -> tuple[Estimate | None, dict[str, float] | None, np.ndarray]:
-    """The largest gap over the class, the plants that were tried and those found, its place, and its runs."""
-    ranges = found.subset(np.arange(len(found.mean) - len(workspace.plants.real.names)))
-    row = estimates.argworst(ranges)
-    if workspace.plants.tried is None:
-        return None, None, ranges.totals[row]
-    if searched is not None:
-        new = estimates.argworst(searched.gaps)
-        if searched.gaps.mean[new] > ranges.mean[row]:
-            place = _values(searched.members, new)
-            return estimates.of_worst(searched.gaps), place, searched.gaps.totals[new]
-    size = len(workspace.members)
-    members, at = (workspace.members, row) if row < size else (workspace.plants.tried, row - size)
-    return estimates.of_worst(ranges), _values(members, at), ranges.totals[row]
-
-
 def _larger(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """The runs that cost more on average."""
     return other if np.mean(other) > np.mean(one) else one
 
 
-def _values(members: Finite, row: int) -> dict[str, float]:
-    return dict(zip(members.names, np.asarray(members.parameters[row]).tolist(), strict=True))
+def _with(of_class: GapEstimate, found: GapEstimate) -> GapEstimate:
+    """The gaps of the class and those found; a tail that is heavy on any plant stays so."""
+    both = estimates.joined([of_class, found])
+    is_light = both.has_light_tail and of_class.has_light_tail
+    return replace(both, has_light_tail=is_light)
+
+
+def _place(workspace: Workspace, searched: Searched, row: int) -> dict[str, float]:
+    """The parameters of a plant of this number, of the class or then of those found."""
+    values = np.concatenate([each.parameters for each in (workspace.members, searched.members)])[row]
+    return dict(zip(workspace.members.names, values.tolist(), strict=True))
 
 
 def _zero(systems: LQG) -> Zero:

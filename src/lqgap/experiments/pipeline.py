@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lqgap.errors import CorruptFileError, LqgapError, NotConvergedError, StorageError
-from lqgap.experiments import judging, units
+from lqgap.experiments import bounds, judging, units
 from lqgap.experiments.adaptation import adapt
 from lqgap.experiments.assembly import Measured, Results
 from lqgap.experiments.members import audit, grow
@@ -96,13 +96,13 @@ def _bounds(work: Work, workspace: units.Workspace) -> tuple[LowerBound | None, 
     study, lower = work.study, None
     horizons = study.model_dump(include={"horizon", "ends"}) | {"horizons": study.evaluation.horizons}
     try:
-        lower = work.do(LowerBound, "lower bound", horizons, lambda _: units.lower_bound(workspace))
+        lower = work.do(LowerBound, "lower bound", horizons, lambda _: bounds.lower_bound(workspace))
     except (CorruptFileError, StorageError):  # trouble of the run, not of the bound
         raise
     except Exception as error:  # whatever it is, all methods are judged by now
         reason = str(error) if isinstance(error, LqgapError) else f"{type(error).__name__}: {error}"
         work.warnings.append(f"there is no lower bound: {reason}")
-    theory = work.do(Theory, "bounds", {"horizon": study.horizon}, lambda _: units.theory_bounds(workspace))
+    theory = work.do(Theory, "bounds", {"horizon": study.horizon}, lambda _: bounds.theory_bounds(workspace))
     if theory.missing is not None:
         work.warnings.append(f"there are no bounds: {theory.missing}")
     return lower, theory
@@ -193,8 +193,10 @@ def _measure(work: Work, workspace: units.Workspace, each: Contender) -> Measure
         grown = work.do(
             Growth,
             f"horizons {name}",
-            {**each.configuration, **horizons},
-            lambda _: units.by_horizon(workspace, name, each.policy_fn(), num_rollouts=num_rollouts),
+            {**each.configuration, **horizons, "found": each.judged.found},
+            lambda _: units.by_horizon(
+                workspace, name, each.policy_fn(), each.judged.found, num_rollouts=num_rollouts
+            ),
         )
     if kind == "adaptive" and evaluation.trajectories:
         adapted = work.do(

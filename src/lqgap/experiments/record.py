@@ -27,6 +27,7 @@ Number = Annotated[
     PlainSerializer(lambda value: value if math.isfinite(value) else str(value), when_used="json"),
 ]
 Kind = Literal["fixed", "trained", "adaptive", "reference"]
+Over = Literal["class", "ranges"]  # of its members, or of all plants of the family
 
 
 class Part(BaseModel):
@@ -134,7 +135,7 @@ class MethodGaps(Part):
     method: str
     grid_worst: Estimate | None  # over the members that it was designed on
     grid_mean: Estimate | None
-    box_worst: Estimate | None  # the largest found by a search over the ranges
+    box_worst: Estimate | None  # over the members and what a search of the ranges found
     box_worst_at: dict[str, Number] | None
     real: list[Estimate]  # of every real plant, in their order; all methods are evaluated on the same noise
     real_worst: Estimate
@@ -166,9 +167,10 @@ class Series(Part):
 
 
 class HorizonStudy(Part):
-    """How the gap grows with the horizon."""
+    """How the largest gap over the class, or of those found in the ranges, grows with the horizon."""
 
     series: list[Series]
+    over: Over = "class"
 
 
 class GapMap(Part):
@@ -202,18 +204,23 @@ class HeatMap(Part):
 
 
 class Bracket(Part):
-    """The best possible worst gap lies between `lower` and `upper`."""
+    """The best possible worst gap, over the class or over the ranges, lies between `lower` and `upper`.
+
+    Over ranges, `upper` is that of the largest gap which a search found: there may be a worse plant.
+    """
 
     method: str
     horizon: int
-    num_members: int
-    lower: Number  # no policy whatever has a smaller worst gap over these members
+    num_members: int  # of the class, with those that the search found
+    lower: Number  # no policy whatever has a smaller worst gap
     kind: str
-    set_by: list[str]  # the members that the lower bound rests on
-    worst: Estimate  # gap of the method over the same members
-    upper: Number  # its confidence limit
-    confidence: Number
+    set_by: list[str]  # the members, or the prior, that the lower bound rests on
+    worst: Estimate  # gap of the method over the same plants
+    upper: Number  # its confidence limit, for all of them at once
+    confidence: Number  # with which both ends hold
     factor: Number  # upper / lower: the method's worst gap is at most this many times the best possible
+    over: Over = "class"
+    reasons: list[str] = []  # why the lower bound may be weak
 
 
 class Trajectory(Part):

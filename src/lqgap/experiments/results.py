@@ -11,6 +11,7 @@ from lqgap.experiments.record import (
     Look,
     MethodGaps,
     Number,
+    Over,
     Parameter,
     Part,
     Plant,
@@ -57,7 +58,8 @@ class Judged(Part):
 
     gaps: MethodGaps
     heat_map: GapMap | None
-    upper: Number  # confidence limit of the worst gap over the class
+    upper: Number  # confidence limit of the worst gap over the class and those found, of all at once
+    found: list[list[Number]] = Field(default_factory=list)  # by the search: their parameters
     totals: list[Number]  # single runs on the worst plant of all; of all methods on the same noise
     unfit: str | None = None  # what speaks against the method
 
@@ -81,12 +83,15 @@ class Adapted(Part):
 
 
 class LowerBound(Part):
-    """What no policy can beat."""
+    """What no policy can beat over the class or, if the family has them, over the ranges."""
 
     value: Number
     kind: str
-    set_by: list[str]  # the members that it rests on
+    set_by: list[str]  # the members, or the prior, that it rests on
     series: Series
+    over: Over
+    confidence: Number
+    reasons: list[str]  # why it may be weak
 
 
 class Theory(Part):

@@ -6,20 +6,16 @@ result whenever it is computed.
 """
 
 import functools
-import itertools
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from lqgap.batches import join, take
-from lqgap.errors import LqgapError, LqgapWarning, warn
-from lqgap.evaluation import gap_by_horizon
-from lqgap.evaluation.gap import Block, have_optimum, references_of, sample_runs
-from lqgap.evaluation.horizons import shorten
-from lqgap.evaluation.reference import Reference
+from lqgap.errors import LqgapWarning, warn
+from lqgap.evaluation import GapEstimate, gap_by_horizon
+from lqgap.evaluation.gap import Block, have_optimum, sample_runs
 from lqgap.evaluation.worst import BATCH
 from lqgap.experiments import estimates
 from lqgap.experiments.methods import METHODS
@@ -27,30 +23,23 @@ from lqgap.experiments.methods.base import AbstractMethod, Knowing, Made, Settin
 from lqgap.experiments.plants import Plants, RealPlants, key_for, pad_to
 from lqgap.experiments.provenance import checksum
 from lqgap.experiments.record import (
-    BoundRow,
-    BoundsSheet,
     Look,
     Series,
     Trajectory,
 )
 from lqgap.experiments.results import (
     Growth,
-    LowerBound,
     Runs,
-    Theory,
     TrainedPolicy,
 )
 from lqgap.experiments.study import Study
 from lqgap.policies import AbstractPolicy, save_policy
 from lqgap.policies.serialization import can_save
-from lqgap.simulators import Finite
+from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems import LQG
-from lqgap.theory import bounds, minimax_lower_bound
-from lqgap.theory.lower_bounds.belief import belief_bound, is_small
 
 NOISE = "evaluation noise"  # the same for all methods
-BOUND_TOLERANCE = 1e-4  # relative, of the search over priors, each of which gives a bound
-MAX_CORNERS = 4  # members that the lower bound is computed for
+FRESH = "fresh noise"  # of what a search finds; the same for all methods
 DELTA = 0.05  # with which the upper end of the bracket may fail
 
 
@@ -128,10 +117,11 @@ def fill_batches(rows: np.ndarray) -> np.ndarray:
     return rows[np.minimum(np.arange(count), len(rows) - 1)].reshape(-1, BATCH)
 
 
-def are_solvable(study: Study, systems: LQG) -> np.ndarray:
-    """Which plants have an optimum, by the program that methods are judged with."""
+def are_solvable(study: Study, systems: LQG, *, horizon: int | None = None) -> np.ndarray:
+    """Which plants have an optimum, over the study's horizon or another, by the program of gaps."""
+    horizon = horizon or study.horizon
     batches = [
-        have_optimum(take(systems, batch), horizon=study.horizon, ends=study.ends)
+        have_optimum(take(systems, batch), horizon=horizon, ends=study.ends)
         for batch in fill_batches(np.arange(len(systems.A)))
     ]
     return np.concatenate(batches)[: len(systems.A)]
@@ -157,26 +147,46 @@ def keep(workspace: Workspace, make_fn: Callable[[], Made], name: str) -> Traine
     return trained.model_copy(update={"file": path.as_posix(), "checksum": checksum(workspace.folder / path)})
 
 
-def by_horizon(workspace: Workspace, name: str, policy: AbstractPolicy, *, num_rollouts: int) -> Growth:
-    """The largest gap over the class at every horizon."""
+def by_horizon(
+    workspace: Workspace,
+    name: str,
+    policy: AbstractPolicy,
+    found: Sequence[Sequence[float]],
+    *,
+    num_rollouts: int,
+) -> Growth:
+    """The largest gap at every horizon over the class, and over what a search found in the ranges.
+
+    Args:
+        found: parameters of plants, which meet noise that they were not chosen by; none without ranges.
+    """
     study, horizons = workspace.study, workspace.study.evaluation.horizons
-    members, longest = workspace.members, max(horizons)
-    systems, rows = members.systems, np.arange(len(members))
+    family, longest = workspace.plants.family, max(horizons)
+    groups = [(NOISE, workspace.members.systems)]
+    if isinstance(family, AbstractFamily) and found:
+        groups.append((FRESH, family.members(found).systems))
     if not study.ends:  # all horizons are parts of one run, by the program of other gaps
-        systems, longest = pad_to(systems, workspace.judged.num_states), max(longest, study.horizon)
-    planned = policy.for_horizon(longest, systems=members.systems)
-    parts = [
-        gap_by_horizon(
-            planned,
-            take(systems, batch),
-            horizons=[*horizons, longest],
-            key=key_for(study.seed, NOISE),
-            num_rollouts=num_rollouts,
-            ends=study.ends,
-        )
-        for batch in fill_batches(rows)
-    ]
-    values = [estimates.of_worst(estimates.joined(each, len(members))) for each in zip(*parts, strict=True)]
+        most, longest = workspace.judged.num_states, max(longest, study.horizon)
+        groups = [(noise, pad_to(systems, most)) for noise, systems in groups]
+    planned = policy.for_horizon(longest, systems=workspace.members.systems)
+
+    def measure(noise: str, systems: LQG) -> list[GapEstimate]:
+        rows = np.flatnonzero(are_solvable(study, systems, horizon=longest))
+        parts = [
+            gap_by_horizon(
+                planned,
+                take(systems, batch),
+                horizons=[*horizons, longest],
+                key=key_for(study.seed, noise),
+                num_rollouts=num_rollouts,
+                ends=study.ends,
+            )
+            for batch in (fill_batches(rows) if len(rows) else ())
+        ]
+        return [estimates.joined(each, len(rows)) for each in zip(*parts, strict=True)]
+
+    measured = [found for found in (measure(*group) for group in groups) if found]
+    values = [estimates.of_worst(estimates.joined(each)) for each in zip(*measured, strict=True)]
     values.pop()  # the longest
     label = METHODS[name].label
     return Growth(
@@ -201,64 +211,6 @@ def runs(workspace: Workspace, name: str, policy: AbstractPolicy | Knowing, *, n
     return Runs(runs=[_trajectory(name, real, *each) for each in zip(rows.tolist(), blocks, strict=True)])
 
 
-def lower_bound(workspace: Workspace) -> LowerBound:
-    """What no policy can beat on some corners of the class, and so on all of it; at other horizons, too."""
-    study = workspace.study
-    corners = workspace.members.subset(_corners(workspace.members))
-    # The sharpest kind if its sums are small enough, or else the one that always is.
-    pair = take(_references(workspace, corners.systems, study.horizon), [0, -1])
-    kinds = ("bayes",) if is_small(pair, num_steps=2) else ("two-point",)
-    bound = minimax_lower_bound(corners, horizon=study.horizon, kinds=kinds, ends=study.ends)
-    set_by = list(bound.pair)
-    horizons, values = [study.horizon], [float(bound.value)]
-    if study.evaluation.horizons and bound.kind == "bayes" and bound.num_steps == 2:  # cheap at any horizon
-        horizons = list(study.evaluation.horizons)
-        values = [float(bound.value)] * len(horizons)  # of the same two steps, if the task goes on
-        if study.ends:
-            references = _references(workspace, corners.subset(set_by).systems, max(horizons))
-            shorter = [shorten(references, sooner=max(horizons) - horizon) for horizon in horizons]
-            found = [belief_bound(each, num_steps=2, tolerance=BOUND_TOLERANCE) for each in shorter]
-            values = [float(each.value) for each in found]
-    return LowerBound(
-        value=float(bound.value),
-        kind=bound.kind,
-        set_by=[corners.describe(index) for index in dict.fromkeys(set_by)],
-        series=Series(
-            method=None,
-            label="No policy is better",
-            kind="lower bound",
-            horizons=horizons,
-            values=[estimates.exact(value) for value in values],
-        ),
-    )
-
-
-def theory_bounds(workspace: Workspace) -> Theory:
-    """The sheet of bounds; where theory does not apply, why."""
-    horizon = workspace.study.horizon
-    try:
-        sheet = bounds(workspace.members, horizon=horizon)
-    except LqgapError as error:
-        return Theory(missing=str(error))
-    columns = dict(zip(("printed", "corrected", "actual"), sheet.bounds, strict=True))
-    names = list(dict.fromkeys(itertools.chain.from_iterable(bound.terms for bound in sheet.bounds)))
-    readers: dict[str, Callable[[Any], float | None]] = {
-        name: lambda bound, name=name: bound.terms.get(name) for name in names
-    }
-    for name in ("regret", "gap", "nothing", "useful_from"):
-        readers[name] = lambda bound, name=name: getattr(bound, name)
-    rows = [
-        BoundRow(name=name, **{column: read(bound) for column, bound in columns.items()})
-        for name, read in readers.items()
-    ]
-    vacuous = {name: bool(bound.vacuous) for name, bound in columns.items()}
-    return Theory(sheet=BoundsSheet(title=sheet.title, horizon=horizon, rows=rows, vacuous=vacuous))
-
-
-def _references(workspace: Workspace, systems: LQG, horizon: int) -> Reference:
-    return references_of(systems, horizon=horizon, ends=workspace.study.ends)
-
-
 def _block(workspace: Workspace, policy: AbstractPolicy, rows: np.ndarray, *, num_rollouts: int) -> Block:
     """Rollouts on some real plants."""
     study = workspace.study
@@ -278,14 +230,3 @@ def _trajectory(name: str, real: RealPlants, row: int, block: Block) -> Trajecto
     Q, R = (np.asarray(weight)[row] for weight in (real.systems.Q, real.systems.R))
     cost = np.sum(y @ Q * y, axis=1) + np.sum(u @ R * u, axis=1)
     return Trajectory(method=name, plant=real.names[row], cost=cost.tolist(), u=u.tolist(), y=y.tolist())
-
-
-def _corners(members: Finite) -> list[int]:
-    """Members whose parameters are all extreme, a few of them; members evenly spaced if there are none."""
-    parameters = np.asarray(members.parameters)
-    extreme = np.all((parameters == parameters.min(axis=0)) | (parameters == parameters.max(axis=0)), axis=1)
-    rows = np.flatnonzero(extreme)
-    rows = rows if len(rows) > 1 else np.arange(len(members))
-    return np.unique(
-        rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_CORNERS)).round().astype(int)]
-    ).tolist()

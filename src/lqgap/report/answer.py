@@ -6,7 +6,7 @@ Nothing is claimed that the record does not hold: what was not measured is left 
 from dataclasses import dataclass
 
 from lqgap.experiments.record import Bracket, Estimate, MethodGaps, Record
-from lqgap.report.numbers import show, show_estimate, show_percent
+from lqgap.report.numbers import show, show_estimate, show_over, show_percent
 from lqgap.report.runs import describe_plant
 
 REMEDY = "Give the class more members there ([grid]), narrow the ranges, or try another method."
@@ -104,8 +104,8 @@ def _listed(names: list[str]) -> str:
 def _limit(bracket: Bracket | None, horizon: int) -> str:
     if bracket is None or not bracket.lower > 0:
         return ""
-    over = "" if bracket.horizon == horizon else f" over {bracket.horizon} steps"
-    return f", and no controller can guarantee less than {show(bracket.lower)}{over}"
+    steps = "" if bracket.horizon == horizon else f" over {bracket.horizon} steps"
+    return f", and no controller can guarantee less than {show(bracket.lower)} on {show_over(bracket)}{steps}"
 
 
 def _measured(record: Record, gaps: MethodGaps) -> list[Fact]:
@@ -129,13 +129,14 @@ def _best(record: Record) -> tuple[Fact, ...]:
     bracket = record.bracket
     if bracket is None:
         return ()
-    own = f"{record.method(bracket.method).label}: {show_estimate(bracket.worst)} over the same simulators"
-    remark = f"{own}, at most {show(bracket.factor, digits=2)} times the best possible"
+    where = "the largest found there" if bracket.over == "ranges" else "over the same simulators"
+    own = f"{record.method(bracket.method).label}: {show_estimate(bracket.worst)}, {where}"
+    remark = f"{own}, is at most {show(bracket.factor, digits=2)} times the best possible"
     if not bracket.lower > 0:
         remark = f"{own}; the lower bound says nothing here"
     elif not bracket.factor < float("inf"):
         remark = (
             f"{own}; how far that is from the best possible is not known, as no mean bounds it from above"
         )
-    label = f"Best possible worst gap over the {bracket.num_members} simulators"
+    label = f"Best possible worst gap over {show_over(bracket)}"
     return (Fact(label, f"{show(bracket.lower)} … {show(bracket.upper)}", remark),)

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from lqgap.experiments.record import Estimate, Gaps, MethodGaps, Record, Series
+from lqgap.experiments.record import Estimate, Gaps, HorizonStudy, MethodGaps, Record, Series
 from lqgap.report.figure import Axis, Figure, Key, Panel, Points, Rule, Span, scale_end, wants_log
-from lqgap.report.numbers import half_width, is_range, show, show_estimate
+from lqgap.report.numbers import half_width, is_range, show, show_estimate, show_over
 from lqgap.report.palette import BOUND, Style, styles_of_methods
 
 GAP = "Gap"
@@ -33,7 +33,8 @@ def gap_by_method(record: Record, gaps: Gaps) -> Figure:
     legend += [_RANGE] if any(is_range(each.real_worst) for each in rows) else []
     if record.bracket is not None and record.bracket.lower > 0 and record.bracket.horizon == gaps.horizon:
         marks.append(Rule("lower bound", "x", record.bracket.lower))
-        legend.append(Key("no controller's worst gap is smaller", BOUND, is_line=True))
+        where = show_over(record.bracket)
+        legend.append(Key(f"no controller's worst gap over {where} is smaller", BOUND, is_line=True))
     ticks = tuple(
         (float(place), record.method(each.method).label) for place, each in enumerate(reversed(rows))
     )
@@ -94,8 +95,9 @@ def gap_by_plant(record: Record, gaps: Gaps) -> Figure:
     return Figure("gap-by-plant", "Gap on every real plant", caption, (panel,), tuple(legend))
 
 
-def gap_against_horizon(record: Record, series: Sequence[Series]) -> Figure:
+def gap_against_horizon(record: Record, horizons: HorizonStudy) -> Figure:
     """How gaps grow with the time that a controller runs, on logarithmic axes."""
+    series = horizons.series
     styles = styles_of_methods(record)
     marks = [
         _series(
@@ -111,12 +113,14 @@ def gap_against_horizon(record: Record, series: Sequence[Series]) -> Figure:
     end = scale_end(means, record.recommended)
     y = Axis(GAP, is_log=True, high=end)
     panel = Panel("", Axis("Horizon (steps)", is_log=True), y, tuple(marks), height=440)
+    over = "in the ranges" if horizons.over == "ranges" else "over the simulators"
+    found = f"found {over}" if horizons.over == "ranges" else over
     caption = (
-        "Both axes are logarithmic. A line that rises like the horizon itself pays again at every step; "
-        "a line that flattens has learnt its plant and pays once."
+        f"The largest gap {found}; both axes are logarithmic. A line that rises like the horizon itself pays "
+        f"again at every step; a line that flattens has learnt its plant and pays once."
     )
     if any(each.kind == "lower bound" for each in series):
-        caption += " No controller has a worst gap below the lower bound."
+        caption += f" No controller has a worst gap {over} below the lower bound."
     caption += _beyond(record, means, end, "Above the figure are gaps")
     legend = [Key(mark.label, mark.style, is_line=True) for mark in marks]
     legend += [_RANGE] if any(mark.is_upward for mark in marks) else []
@@ -130,7 +134,7 @@ def bracket_bar(record: Record) -> Figure | None:
         return None
     style = styles_of_methods(record)[bracket.method]
     label = record.method(bracket.method).label
-    low, high = show(bracket.lower), show(bracket.upper)
+    low, high, where = show(bracket.lower), show(bracket.upper), show_over(bracket)
     marks = (
         Span(
             "out of reach", "neutral", 0.0, max(bracket.lower, 0.0), 0.0, f"no controller: below {low}", True
@@ -149,17 +153,16 @@ def bracket_bar(record: Record) -> Figure | None:
     )
     panel = Panel(
         "",
-        Axis(
-            f"Worst gap over the {bracket.num_members} simulators, {bracket.horizon} steps",
-            starts_at_zero=True,
-        ),
+        Axis(f"Worst gap over {where}, {bracket.horizon} steps", starts_at_zero=True),
         Axis("", ticks=((0.0, ""),)),
         marks,
         height=130,
     )
+    is_found = bracket.over == "ranges"
+    found = " on the worst plant that a search found, if none is worse" if is_found else " on them"
     caption = (
-        f"The smallest worst gap over these simulators that any controller could have lies in the coloured "
-        f"part: not below {low}, and not above what {label} achieves on them."
+        f"The smallest worst gap over {where} that any controller could have lies in the coloured part: not "
+        f"below {low}, and not above what {label} achieves{found}."
     )
     legend = (
         Key("out of reach of every controller", Style("neutral", "square")),

@@ -9,7 +9,7 @@ show:            three significant digits, a power of ten where zeros would have
 import math
 from decimal import Decimal
 
-from lqgap.experiments.record import Estimate
+from lqgap.experiments.record import Bracket, Estimate
 
 FEWEST = 256  # that of `evaluation.tails`, whose package would load JAX
 
@@ -74,6 +74,11 @@ def half_width(estimate: Estimate) -> float:
     if estimate.low is None or estimate.high is None or math.isinf(estimate.mean):
         return 0.0
     return max(estimate.high - estimate.mean, estimate.mean - estimate.low)
+
+
+def show_over(bracket: Bracket) -> str:
+    """What the two ends of a bracket are over."""
+    return "the ranges" if bracket.over == "ranges" else f"the {bracket.num_members} simulators"
 
 
 def show_percent(part: float, whole: float) -> str | None:

@@ -34,6 +34,8 @@ WORDS = {  # for names in a record that only their authors understand
     "bayes": "the cost of the best policy against a prior if the member is revealed after a step or two",
     "two-point": "two members that take time to tell apart",
     "input-only": "two members that differ in the effect of the input alone",
+    "van-trees": "how slowly any controller learns the parameters, on average over a prior on the ranges "
+    "(van Trees' inequality, and one control problem for each plant)",
     "nothing": "cost of zero input",
     "useful_from": "horizon from which the bound is useful",
 }
@@ -67,7 +69,7 @@ SECTIONS = (
     Section(
         "horizons",
         "Gap against the horizon",
-        lambda r: [gap_against_horizon(r, r.horizons.series)] if r.horizons and r.horizons.series else (),
+        lambda r: [gap_against_horizon(r, r.horizons)] if r.horizons and r.horizons.series else (),
     ),
     Section(
         "bracket",
@@ -182,6 +184,7 @@ def _template() -> jinja2.Template:
         "plotly_text": plain,
         "in_words": lambda name: WORDS.get(name, name),
         "name_of": name_of,
+        "over": numbers.show_over,
     }
     environment.filters.update(functions)
     environment.globals.update(

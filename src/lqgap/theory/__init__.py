@@ -11,8 +11,10 @@ from lqgap.theory.constants.comparison import constants
 from lqgap.theory.constants.complexity import complexity
 from lqgap.theory.constants.features import model_features, num_features, sample_features
 from lqgap.theory.constants.sheet import Sheet
-from lqgap.theory.lower_bounds.minimax import LowerBound, minimax_lower_bound
+from lqgap.theory.lower_bounds.bound import LowerBound
+from lqgap.theory.lower_bounds.minimax import minimax_lower_bound
 from lqgap.theory.lower_bounds.overactuated import overactuated_class
+from lqgap.theory.lower_bounds.ranges import RangesBound
 
 __all__ = [
     "Bound",
@@ -20,6 +22,7 @@ __all__ = [
     "Certificate",
     "DeploymentCertificate",
     "LowerBound",
+    "RangesBound",
     "Sheet",
     "bounds",
     "certify",

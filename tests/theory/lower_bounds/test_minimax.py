@@ -78,7 +78,7 @@ def test_a_large_class_is_thinned_and_its_members_keep_their_numbers(monkeypatch
 @pytest.mark.parametrize(
     ("members", "horizon", "message"),
     [
-        (lg.plants.unknown_sign, 5, r"\.grid\(points\)"),
+        (lambda: [opposite()], 5, "members is a list"),
         (opposite, -1, "horizon is -1"),
     ],
 )

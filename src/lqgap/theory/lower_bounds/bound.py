@@ -7,7 +7,7 @@ A class contains its subsets, so the bound of a pair of members holds for all of
 
 import abc
 import itertools
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import numpy as np
@@ -68,6 +68,29 @@ class AbstractLowerBound(eqx.Module):
     @abc.abstractmethod
     def bound(self, members: Members) -> Found:
         """The largest bound of this kind that was found."""
+
+
+class LowerBound(eqx.Module):
+    """No policy whatever has a smaller worst gap over a finite class than `value`: proved, up to rounding.
+
+    It rests on the first `num_steps` steps, and on a prior over the members, of which `pair` are the two
+    heaviest. `by_kind` has the largest bound of every kind that was tried.
+    """
+
+    over: ClassVar[Literal["class"]] = "class"
+    confidence: ClassVar[float] = 1.0
+
+    value: float
+    kind: str = eqx.field(static=True)
+    pair: tuple[int, int] = eqx.field(static=True)
+    prior: Float[np.ndarray, " member"]
+    num_steps: int = eqx.field(static=True)
+    by_kind: dict[str, float]
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why it may be far below the best possible."""
+        return (f"it rests on the first {self.num_steps} steps alone: later ones may cost any policy more",)
 
 
 def spread_prior(weights: object, rows: object, num_members: int) -> Float[np.ndarray, " member"]:

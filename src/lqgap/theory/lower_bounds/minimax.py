@@ -1,31 +1,36 @@
-"""What no policy can beat: a number below min over policies of max over members of the gap.
+"""What no policy can beat: a number below min over policies of max over plants of the gap.
 
-The largest bound of several kinds, each proved for every policy, adaptive, nonlinear or randomised, up to the
-rounding of double precision:
+The largest bound of several kinds, each for every policy, adaptive, nonlinear or randomised. Those of a
+finite class are proved, up to the rounding of double precision:
 
     bayes       the best policy against a prior, if the member is revealed after a step or two  (`belief`)
     two-point   any two members that take time to be told apart                                (`two_point`)
     input-only  two members that differ in B alone                                             (`input_pair`)
 
-The bound of members of a family holds for the family.
+The bound of members of a family holds for its ranges, which have kinds of their own (`ranges`). The other way
+round nothing follows: a bound of the ranges does not bound a class.
 """
 
 from collections.abc import Sequence
+from typing import overload
 
-import equinox as eqx
+import jax
 import numpy as np
-from jaxtyping import Float
 
 from lqgap.arguments import IntLike, read_count
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import MAX_HORIZON
-from lqgap.evaluation.gap import references_of
+from lqgap.evaluation.gap import have_optimum, references_of
+from lqgap.evaluation.worst import spread_starts
 from lqgap.simulators import Finite
+from lqgap.simulators.family import AbstractFamily
 from lqgap.simulators.finite import Members as MembersLike
+from lqgap.theory.lower_bounds import ranges
 from lqgap.theory.lower_bounds.belief import Bayes
-from lqgap.theory.lower_bounds.bound import AbstractLowerBound, Found, Members, spread_prior
+from lqgap.theory.lower_bounds.bound import AbstractLowerBound, Found, LowerBound, Members, spread_prior
 from lqgap.theory.lower_bounds.input_pair import InputOnly
+from lqgap.theory.lower_bounds.ranges import RangesBound
 from lqgap.theory.lower_bounds.two_point import TwoPoint
 
 BOUNDS: dict[str, AbstractLowerBound] = {bound.kind: bound for bound in (TwoPoint(), InputOnly(), Bayes())}
@@ -33,37 +38,49 @@ KINDS = tuple(BOUNDS)
 MAX_MEMBERS = 32  # whose pairs are all looked at; of a larger class as many are taken, evenly
 
 
-class LowerBound(eqx.Module):
-    """No policy whatever has a smaller worst gap than `value`.
-
-    It rests on the first `num_steps` steps, and on a prior over the members, of which `pair` are the two
-    heaviest. `by_kind` has the largest bound of every kind that was tried.
-    """
-
-    value: float
-    kind: str = eqx.field(static=True)
-    pair: tuple[int, int] = eqx.field(static=True)
-    prior: Float[np.ndarray, " member"]
-    num_steps: int = eqx.field(static=True)
-    by_kind: dict[str, float]
-
-
+@overload
 def minimax_lower_bound(
-    members: MembersLike, *, horizon: IntLike, kinds: Sequence[str] = KINDS, ends: bool = True
-) -> LowerBound:
-    """The largest lower bound found for a class over steps 0..horizon.
+    members: AbstractFamily, *, horizon: IntLike, kinds: Sequence[str] | None = None, ends: bool = True
+) -> RangesBound: ...
+@overload
+def minimax_lower_bound(
+    members: MembersLike, *, horizon: IntLike, kinds: Sequence[str] | None = None, ends: bool = True
+) -> LowerBound: ...
+def minimax_lower_bound(
+    members: MembersLike | AbstractFamily,
+    *,
+    horizon: IntLike,
+    kinds: Sequence[str] | None = None,
+    ends: bool = True,
+) -> LowerBound | RangesBound:
+    """The largest lower bound found over steps 0..horizon, for a class or for the ranges of a family.
 
     Args:
-        members: a finite class, or a batched LQG.
-        kinds: the bounds to try; each holds by itself, and fewer are found faster.
+        members: a finite class, or a batched LQG: the bound is over these plants alone; or a family: over its
+            ranges, and it says nothing of finitely many of its members.
+        kinds: the bounds to try; each holds by itself, and fewer are found faster. All by default.
         ends: whether the task ends at the horizon; if not, the state left then counts.
     """
-    for kind in kinds:
-        if kind not in KINDS:
-            raise InvalidArgumentError(f"kinds has {kind!r}, expected some of {', '.join(KINDS)}")
-    systems = Finite.of(members).systems
     horizon = read_count("horizon", horizon, least=0, most=MAX_HORIZON)
-    count = len(systems.A)
+    if not isinstance(members, AbstractFamily):
+        return _bound_class(Finite.of(members), _read_kinds(kinds, KINDS), horizon=horizon, ends=ends)
+    kinds = _read_kinds(kinds, (*KINDS, *ranges.BOUNDS))
+    some = members.members(spread_starts(members, jax.random.key(0))[:MAX_MEMBERS])
+    some = some.subset(have_optimum(some.systems, horizon=horizon, ends=ends))
+    inside = _bound_class(some, kinds, horizon=horizon, ends=ends)
+    own = [kind for kind in kinds if kind in ranges.BOUNDS]
+    return ranges.bound_ranges(members, inside, horizon=horizon, ends=ends, kinds=own)
+
+
+def _read_kinds(kinds: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
+    for kind in kinds or ():
+        if kind not in known:
+            raise InvalidArgumentError(f"kinds has {kind!r}, expected some of {', '.join(known)}")
+    return known if kinds is None else kinds
+
+
+def _bound_class(members: Finite, kinds: Sequence[str], *, horizon: int, ends: bool) -> LowerBound:
+    systems, count = members.systems, len(members)
     chosen = np.unique(np.linspace(0, count - 1, min(count, MAX_MEMBERS)).round().astype(int))
     systems = take(systems, chosen)
     seen = Members(systems, references_of(systems, horizon=horizon, ends=ends))

@@ -43,7 +43,6 @@ from lqgap.theory.lower_bounds.van_trees.search import (
 
 MAX_HORIZON = 1000
 MAX_PARAMETERS = 6
-MAX_BRANCHES = 4  # combinations of discrete parameters, the bound of each of which holds for the family
 POINTS = {1: (16, 23, 29), 2: (7, 9, 11), 3: (5, 6, 7)}  # by parameters: to choose on, and of the two rules
 SAMPLE = 128  # of more than three parameters
 CONFIDENCE = 0.999
@@ -76,7 +75,7 @@ def van_trees_bound(
     iterations: IntLike = 40,
     progress: Callable[..., None] | None = None,
 ) -> VanTrees:
-    """The bound of a family with continuous parameters, over steps 0..horizon.
+    """The bound of a family whose parameters are intervals that fill a box, over steps 0..horizon.
 
     Args:
         ends: whether the task ends at the horizon; if not, the state left then counts.
@@ -85,28 +84,20 @@ def van_trees_bound(
     """
     horizon = read_count("horizon", horizon, least=1, most=MAX_HORIZON)
     iterations = read_count("iterations", iterations, least=0, most=100_000)
-    branches = [branch for branch in family.branches[:MAX_BRANCHES] if _why_not(family, branch) is None]
-    if not branches:
-        raise InvalidArgumentError(f"family has no bound of this kind: {_why_not(family, family.branches[0])}")
-    found = [_bound_of(branch, horizon, ends, iterations, progress) for branch in branches]
-    return max(found, key=lambda bound: bound.value)
+    branch = _only_branch(family)
+    return _bound_of(branch, horizon, ends, iterations, progress)
 
 
-def _why_not(family: AbstractFamily, branch: Branch) -> str | None:
-    low, high = branch.ends
+def _only_branch(family: AbstractFamily) -> Branch:
+    low, high = family.branches[0].ends
     count = int(np.sum(high > low))
-    if count == 0:
-        return "no parameter has a range of values"
+    if len(family.branches) > 1 or count == 0:
+        raise InvalidArgumentError("family has parameters that are no intervals (see `ranges.boxes_of`)")
     if count > MAX_PARAMETERS:
-        return f"{count} parameters are too many, {MAX_PARAMETERS} at most"
-    if not branch.is_traceable:
-        return "JAX cannot differentiate `build`"
-    corners = np.array(np.meshgrid(*np.stack([low, high], axis=1), indexing="ij")).reshape(len(low), -1).T
-    theta = np.tile([float(dict(branch.held).get(p.name, 0.0)) for p in branch.parameters], (len(corners), 1))
-    theta[:, branch.columns] = corners
-    if not np.all(family.is_inside(theta)):
-        return "the parameters do not fill a box"
-    return None
+        raise InvalidArgumentError(f"family has {count} parameters, {MAX_PARAMETERS} at most can be integrated over")
+    if not family.is_traceable:
+        raise InvalidArgumentError("family has a `build` that JAX cannot differentiate")
+    return family.branches[0]
 
 
 def _bound_of(

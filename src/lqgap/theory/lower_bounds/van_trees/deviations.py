@@ -91,7 +91,7 @@ def better_share(
     share: Float[Array, " step"],
     young: Young,
     worth: Float[Array, " step"],
-    factor: float,
+    factor: float | Float[Array, ""],
 ) -> Float[Array, " step"]:
     """Shares that balance what the tests lose by 1 - lambda and what deviations gain, going back in time.
 

@@ -11,6 +11,7 @@ the derivative, preconditioned by the same systems. The shares follow by passes 
 """
 
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -29,6 +30,7 @@ from lqgap.theory.lower_bounds.van_trees.deviations import (
 from lqgap.theory.lower_bounds.van_trees.fields import Basis, Prior
 from lqgap.theory.lower_bounds.van_trees.moments import Row, effects_of, second_moment
 from lqgap.theory.lower_bounds.van_trees.nodes import Nodes
+from lqgap.theory.lower_bounds.van_trees.window import Window
 
 FAILED = -1e9  # in place of minus infinity, with which JAX's derivatives cannot live
 FACTORS = (0.6, 1.0, 1.6)  # of one pass of shares
@@ -188,17 +190,17 @@ def _problem(choice: Choice, node: Nodes, basis: Basis) -> tuple[Problem, Array,
     chi = clipped_normal(jnp.exp(choice.log_level))
     functions = basis(node.z, choice.prior)
     coefficients = choice.coefficients * node.window.is_inside[:, :, None, None]
-    row = jnp.einsum("hij,hljb,bk->hilk", node.turn, coefficients, functions)
-    rows = Row(row[..., :-1], row[..., -1])
+    rows = jnp.einsum("hij,hljb,bk->hilk", node.turn, coefficients, functions)
 
-    def of_step(rows: Row, window: Array) -> tuple[Array, Array]:
-        effects = jax.vmap(lambda row: effects_of(row, window, chi))(rows)
-        moments = jax.vmap(lambda row: second_moment(row, window, chi).total)(rows)
-        return jax.tree.map(partial(jnp.sum, axis=0), effects), jnp.sum(moments)
+    def of_input(row: Array, window: Window) -> tuple[Any, Array]:
+        coefficients = Row(row[:, :-1], row[:, -1])
+        return effects_of(coefficients, window, chi), second_moment(coefficients, window, chi).total
 
-    effects, spent = jax.vmap(of_step)(rows, node.window)
-    gained = 2 * chi.product * jnp.einsum("hilk,hlki->h", rows.a, node.window.psi)
-    pull = jnp.einsum("hilk,hkix->hlx", rows.a, node.system.Y)[:, 1:]
+    each = jax.vmap(jax.vmap(of_input, in_axes=(0, None)))(rows, node.window)
+    effects, spent = jax.tree.map(partial(jnp.sum, axis=1), each)
+    a = rows[..., :-1]
+    gained = 2 * chi.product * jnp.einsum("hilk,hlki->h", a, node.window.psi)
+    pull = jnp.einsum("hilk,hkix->hlx", a, node.system.Y)[:, 1:]
     length = coefficients.shape[1]
     covariance = exogenous_covariance(node.system, chi, length=length)
     return Problem(node.system, node.window.instants, chi, effects, pull, covariance), gained, spent
@@ -222,21 +224,21 @@ def _solve_field(prior: Prior, level: Array, nodes: Nodes, basis: Basis) -> tupl
         window.spread[:, :, 0] + 2 * window.gamma[:, :, 0, :, None] * window.gamma[:, :, 0, None, :], axis=1
     )
 
-    def form(window: Array, gained: Array) -> Array:
+    def form(window: Window, gained: Array) -> Array:
         def total(row: Array) -> Array:
             return second_moment(Row(row[:, :q], row[:, q]), window, chi).total
 
         matrix = jax.hessian(total)(jnp.zeros((length, q + 1))) / 2
-        known = chi.square * (MORE_KNOWN * window.information + STEPS_KNOWN * gained)
+        known = chi.square * (MORE_KNOWN * window.information + STEPS_KNOWN * gained[None])
         places = jnp.arange(length)
         return matrix.at[places, :q, places, :q].add(known)
 
-    def of_step(window: Array, turn: Array) -> tuple[Array, Array]:
+    def of_step(window: Window, turn: Array) -> tuple[Array, Array]:
         forms = jax.vmap(form)(window, gained)
         inside = window.is_inside[0].astype(float)
         both = jnp.einsum("nij,nik->njk", turn, turn)
         H = jnp.einsum("n,nbx,nlxmy,ncy,njk->ljbmkc", weights, functions, forms, functions, both)
-        H = H * inside[:, None, None, None, None, None] * inside[:, None, None]
+        H = jnp.einsum("ljbmkc,l,m->ljbmkc", H, inside, inside)
         g = jnp.einsum("n,nlki,nij,nbk->ljb", weights, window.psi, turn, functions[:, :, :q])
         size = g.size
         H = H.reshape(size, size)

@@ -1,0 +1,77 @@
+"""The bound over ranges as a whole."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import lqgap as lg
+from lqgap.errors import InvalidArgumentError
+from lqgap.simulators import plants
+from lqgap.theory.lower_bounds.van_trees import bound as module
+from lqgap.theory.lower_bounds.van_trees.bound import van_trees_bound
+
+
+def scalar(**low_high: tuple[float, float]) -> lg.ParameterBox:
+    """x' = a x + b u + w, y = c x + v, with some of a, b, c, v unknown."""
+    known = {"a": 0.8, "b": 1.0, "c": 1.0, "v": 1.0}
+
+    def build(**values: float) -> lg.LQG:
+        given = {**known, **values}
+        one = jnp.ones((1, 1))
+        return lg.LQG(
+            A=given["a"] * one,
+            B=given["b"] * one,
+            C=given["c"] * one,
+            V=given["v"] * one,
+            Q=one,
+            R=one,
+            W=one,
+            S0=one,
+        )
+
+    return lg.ParameterBox(build, low_high)
+
+
+def mean_gap_under_prior(policy, family, bound, *, horizon, ends=True):
+    """The mean gap of a policy over draws of the bound's own prior, and its standard error."""
+    random = np.random.default_rng(1)
+    low, high = (np.array([getattr(p, end) for p in family.parameters]) for end in ("low", "high"))
+    z = random.uniform(-1, 1, size=(4000, len(low)))
+    weight = np.exp(np.asarray(jax.vmap(bound.choice.prior.log_density)(jnp.asarray(z))))
+    rows = random.choice(len(z), size=64, p=weight / weight.sum())
+    members = family.members(low + (high - low) * (z[rows] + 1) / 2)
+    gaps = lg.gap(policy, members, horizon=horizon, key=jax.random.key(2), num_rollouts=64, ends=ends)
+    return float(np.mean(gaps.mean)), float(np.std(gaps.mean) / np.sqrt(len(rows)))
+
+
+def test_the_bound_is_below_the_mean_gap_of_a_bank_under_its_own_prior():
+    family = scalar(b=(0.3, 1.5))
+    bound = van_trees_bound(family, horizon=12, iterations=6)
+    bank = lg.policies.ModelBank(family.grid(9).systems, horizon=12)
+    mean, error = mean_gap_under_prior(bank, family, bound, horizon=12)
+    assert 0.3 * mean < bound.value < mean + 4 * error
+
+
+def test_a_bound_does_not_depend_on_units():
+    one = van_trees_bound(scalar(b=(0.3, 1.5)), horizon=5, iterations=2)
+
+    def build(b: float) -> lg.LQG:
+        plain = scalar(b=(0.3, 1.5)).build(b=b / 1000)
+        return lg.LQG(A=plain.A, B=plain.B, C=plain.C, Q=plain.Q, R=plain.R, W=plain.W, V=plain.V, S0=plain.S0)
+
+    other = van_trees_bound(lg.ParameterBox(build, {"b": (300.0, 1500.0)}), horizon=5, iterations=2)
+    np.testing.assert_allclose(other.value, one.value, rtol=1e-6)
+
+
+def test_what_cannot_be_bounded_is_refused_with_the_reason():
+    with pytest.raises(InvalidArgumentError, match="no intervals"):
+        van_trees_bound(plants.unknown_sign(), horizon=5)
+
+
+def test_more_than_three_parameters_give_a_statistical_bound(monkeypatch):
+    monkeypatch.setattr(module, "SAMPLE", 16)
+    family = scalar(a=(0.7, 0.9), b=(0.5, 1.5), c=(0.9, 1.1), v=(0.8, 1.2))
+    bound = van_trees_bound(family, horizon=6, iterations=1)
+    assert bound.confidence == module.CONFIDENCE
+    assert bound.value > 0
