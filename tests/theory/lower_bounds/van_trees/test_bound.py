@@ -58,7 +58,9 @@ def test_a_bound_does_not_depend_on_units():
 
     def build(b: float) -> lg.LQG:
         plain = scalar(b=(0.3, 1.5)).build(b=b / 1000)
-        return lg.LQG(A=plain.A, B=plain.B, C=plain.C, Q=plain.Q, R=plain.R, W=plain.W, V=plain.V, S0=plain.S0)
+        return lg.LQG(
+            A=plain.A, B=plain.B, C=plain.C, Q=plain.Q, R=plain.R, W=plain.W, V=plain.V, S0=plain.S0
+        )
 
     other = van_trees_bound(lg.ParameterBox(build, {"b": (300.0, 1500.0)}), horizon=5, iterations=2)
     np.testing.assert_allclose(other.value, one.value, rtol=1e-6)

@@ -15,13 +15,13 @@ from lqgap.theory.lower_bounds.van_trees.bound import van_trees_bound
 
 HORIZON, NODES = 2, 24
 UNKNOWN = {  # with the least share of the Bayes gap that the bound must reach
-    "input": (dict(B=(0.3, 1.5)), 0.75),
-    "input, little": (dict(B=(0.8, 1.2)), 0.9),
-    "dynamics": (dict(A=(0.4, 1.2)), 0.75),
+    "input": (dict(B=(0.3, 1.5)), 0.85),
+    "input, little": (dict(B=(0.8, 1.2)), 0.85),
+    "dynamics": (dict(A=(0.4, 1.2)), 0.8),
     "output": (dict(C=(0.5, 2.0)), 0.75),
-    "noise of outputs": (dict(V=(0.2, 3.0)), 0.85),
-    "noise of outputs, little": (dict(V=(0.8, 1.2)), 0.95),
-    "noise of the state": (dict(W=(0.2, 3.0)), 0.85),
+    "noise of outputs": (dict(V=(0.2, 3.0)), 0.75),
+    "noise of outputs, little": (dict(V=(0.8, 1.2)), 0.85),
+    "noise of the state": (dict(W=(0.2, 3.0)), 0.75),
 }
 
 
