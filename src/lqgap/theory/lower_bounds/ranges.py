@@ -20,10 +20,11 @@ from lqgap.errors import InvalidArgumentError, LqgapError
 from lqgap.simulators import ParameterBox
 from lqgap.simulators.family import AbstractFamily
 from lqgap.theory.lower_bounds.bound import LowerBound
+from lqgap.theory.lower_bounds.van_trees.bound import van_trees_bound
 
 # By kind, a function (family, *, horizon, ends) of a family whose parameters are all intervals; what it
 # returns has the first six fields of a `RangesBound`. It raises an LqgapError where there is no bound.
-BOUNDS: dict[str, Callable[..., Any]] = {}
+BOUNDS: dict[str, Callable[..., Any]] = {"van-trees": van_trees_bound}
 MAX_BRANCHES = 4  # that are bounded; of more as many are taken, evenly
 MAX_CORNERS = 2**12  # that are looked at, of a box of many parameters
 

@@ -72,7 +72,7 @@ def test_what_cannot_be_bounded_is_refused_with_the_reason():
 
 
 def test_more_than_three_parameters_give_a_statistical_bound(monkeypatch):
-    monkeypatch.setattr(module, "SAMPLE", 16)
+    monkeypatch.setattr(module, "SAMPLE", 64)
     family = scalar(a=(0.7, 0.9), b=(0.5, 1.5), c=(0.9, 1.1), v=(0.8, 1.2))
     bound = van_trees_bound(family, horizon=6, iterations=1)
     assert bound.confidence == module.CONFIDENCE

@@ -1,1 +1,1 @@
-"""A lower bound over ranges of parameters: van Trees' inequality, and one linear-quadratic problem per plant."""
+"""A lower bound over ranges: van Trees' inequality, and one linear-quadratic problem per plant."""

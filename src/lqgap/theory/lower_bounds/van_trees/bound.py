@@ -2,9 +2,9 @@
 
     sup over theta of Gap_theta >= E_mu Gap_theta >= E_mu Val(theta)        for every policy,
 
-with a prior mu on the box of the parameters, a field that vanishes at its faces, and a linear-quadratic problem
-at every theta. lambda(theta), the only part of Val that is not a formula, is what a fixed algorithm finds at
-theta: two starts, then passes of `search.find_shares`. It is a function on the whole box.
+with a prior mu on the box of the parameters, a field that vanishes at its faces, and a linear-quadratic
+problem at every theta. lambda(theta), the only part of Val that is not a formula, is what a fixed algorithm
+finds at theta: two starts, then passes of `search.find_shares`. It is a function on the whole box.
 
     proved     the inequality, for every choice of what is free
     computed   the integral over theta, in double precision: by two Gauss-Legendre rules other than the one on
@@ -94,7 +94,9 @@ def _only_branch(family: AbstractFamily) -> Branch:
     if len(family.branches) > 1 or count == 0:
         raise InvalidArgumentError("family has parameters that are no intervals (see `ranges.boxes_of`)")
     if count > MAX_PARAMETERS:
-        raise InvalidArgumentError(f"family has {count} parameters, {MAX_PARAMETERS} at most can be integrated over")
+        raise InvalidArgumentError(
+            f"family has {count} parameters, {MAX_PARAMETERS} at most can be integrated over"
+        )
     if not family.is_traceable:
         raise InvalidArgumentError("family has a `build` that JAX cannot differentiate")
     return family.branches[0]
@@ -131,7 +133,10 @@ def _rules(q: int) -> list[tuple[np.ndarray, np.ndarray]]:
     random = np.random.default_rng(0)
     sobol = scipy.stats.qmc.Sobol(q, rng=random).random(SAMPLE)
     even = np.full(SAMPLE, 1 / SAMPLE)
-    return [(2 * sobol - 1, even), (2 * random.random((4 * SAMPLE, q)) - 1, np.full(4 * SAMPLE, 1 / (4 * SAMPLE)))]
+    return [
+        (2 * sobol - 1, even),
+        (2 * random.random((4 * SAMPLE, q)) - 1, np.full(4 * SAMPLE, 1 / (4 * SAMPLE))),
+    ]
 
 
 class Batch(eqx.Module):
@@ -171,7 +176,9 @@ def _integrate(
             return _result(choice, judged, found)
         choice = choice.scale(SHRINK)
     nothing = choice.scale(0.0)
-    return VanTrees(0.0, 0.0, 1.0, _describe(choice), ("no place was left where the field has a bound",), nothing)
+    return VanTrees(
+        0.0, 0.0, 1.0, _describe(choice), ("no place was left where the field has a bound",), nothing
+    )
 
 
 def _values(
@@ -207,7 +214,9 @@ def _result(choice: Choice, judged: list[tuple[np.ndarray, np.ndarray]], found: 
 
 
 def _describe(choice: Choice) -> str:
-    tilt, bend = (", ".join(f"{x:.2f}" for x in np.asarray(each)) for each in (choice.prior.tilt, choice.prior.bend))
+    tilt, bend = (
+        ", ".join(f"{x:.2f}" for x in np.asarray(each)) for each in (choice.prior.tilt, choice.prior.bend)
+    )
     return f"density exp(tilt.z + bend.z^2) on the ranges scaled to [-1, 1], tilt ({tilt}), bend ({bend})"
 
 

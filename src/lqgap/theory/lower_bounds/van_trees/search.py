@@ -1,7 +1,7 @@
 """The bound of one choice of all that is free, and the search for a good choice.
 
-Free are the coefficients of the field, the prior, the level of the clip, the constants of Young's inequalities
-and, at every plant, the shares lambda. Whatever is chosen, the mean over the prior of
+Free are the coefficients of the field, the prior, the level of the clip, the constants of Young's
+inequalities and, at every plant, the shares lambda. Whatever is chosen, the mean over the prior of
 
     Val(theta) = sum_h [ 2 kx sum_l psi_{h,l}.a_{h,l} - E v_h^2 / lambda_h ] + best deviation
 
@@ -36,7 +36,7 @@ FAILED = -1e9  # in place of minus infinity, with which JAX's derivatives cannot
 FACTORS = (0.6, 1.0, 1.6)  # of one pass of shares
 MORE_KNOWN, STEPS_KNOWN = 0.05, 6.0  # information added for the first field: relative, and in steps
 LIMITS = ((1e-3, 1.0), (0.02, 0.4), (0.01, 0.2))  # of strides
-SCALES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)  # of the first field, tried in turn while the bound grows
+SCALES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)  # of the first field, tried in turn while the bound grows
 
 
 class Choice(eqx.Module):
@@ -80,7 +80,9 @@ class Strides(eqx.Module):
     def after(self, is_better: bool) -> "Strides":
         """Longer after success, shorter after failure."""
         factor = 1.3 if is_better else 0.4
-        return Strides(*(jnp.clip(x * factor, low, high) for x, (low, high) in zip(self._all, LIMITS, strict=True)))
+        return Strides(
+            *(jnp.clip(x * factor, low, high) for x, (low, high) in zip(self._all, LIMITS, strict=True))
+        )
 
     @property
     def _all(self) -> tuple[Array, ...]:

@@ -107,7 +107,7 @@ def _responses(system: Sensitivity, length: int) -> tuple[Array, Array, Array]:
     R = jnp.concatenate([system.N[None], R])
     g = jnp.concatenate([jnp.zeros_like(system.gamma)[None], g])
     psi = jnp.concatenate([system.y[None], psi])
-    return tuple(jnp.moveaxis(each, 0, 1) for each in (R, g, psi))
+    return jnp.moveaxis(R, 0, 1), jnp.moveaxis(g, 0, 1), jnp.moveaxis(psi, 0, 1)
 
 
 def _where(mask: Array, values: Array) -> Array:
