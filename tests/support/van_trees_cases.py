@@ -11,6 +11,7 @@ from exact_paths import follow_paths, grid_of_paths, pieces_of, window_sum
 from varied_plants import varied_branch
 
 from lqgap.theory.lower_bounds.van_trees.clipping import ClippedNormal, clipped_normal
+from lqgap.theory.lower_bounds.van_trees.deviations import Problem, exogenous_covariance
 from lqgap.theory.lower_bounds.van_trees.moments import Row, effects_of, second_moment
 from lqgap.theory.lower_bounds.van_trees.sensitivity import Sensitivity, sensitivity_of
 from lqgap.theory.lower_bounds.van_trees.window import Window, exogenous_of, windows_of
@@ -140,3 +141,22 @@ def undisturbed(size):
     """The paths of a small case without deviations."""
     case = small_case(size)
     return solve_paths(case, no_deviation(case))
+
+
+def value_of(solved, share):
+    """F: what is left of the cost, what psi gains and what the tests cost."""
+    p = solved.paths
+    total = sum((1 - share[h]) * solved.mean(np.sum(d**2, axis=1)) for h, d in enumerate(p.d))
+    for (h, i), pieces in solved.pieces.items():
+        psi = p.psi0[h][:, :, i] + p.psid[h][:, :, i]
+        v = sum(piece.D for piece in pieces)
+        total += solved.mean(2 * np.sum(psi * solved.W[h, i], axis=1) - v**2 / share[h])
+    return total
+
+
+def problem_of(case):
+    """The linear-quadratic problem of all tests."""
+    effects = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=1), effects_of_all(case))
+    pull = jnp.einsum("hilk,hkix->hlx", case.rows.a[:, :, 1:], case.system.Y)
+    covariance = exogenous_covariance(case.system, case.chi, length=case.rows.a.shape[2])
+    return Problem(case.system, case.window.instants, case.chi, effects, pull, covariance)

@@ -9,16 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from exact_paths import grid_of_paths
-from van_trees_cases import LEVEL, effects_of_all, moments_of, mutant, no_deviation, small_case, solve_paths
+from van_trees_cases import (
+    LEVEL,
+    effects_of_all,
+    moments_of,
+    mutant,
+    no_deviation,
+    problem_of,
+    small_case,
+    solve_paths,
+    value_of,
+)
 from varied_plants import SIZES
 
-from lqgap.theory.lower_bounds.van_trees.deviations import (
-    Problem,
-    Young,
-    best_deviation,
-    better_share,
-    exogenous_covariance,
-)
+from lqgap.theory.lower_bounds.van_trees.deviations import Young, best_deviation, better_share
 
 YOUNG = (0.7, 1.3, 0.2)
 RARE, FACTOR = 1e-3, 30.0
@@ -54,17 +58,6 @@ def rare(case, policy):
     scale = np.repeat([0.0, FACTOR], len(x))[:, None]
     paths = (np.concatenate([x, x]), np.concatenate([(1 - RARE) * weight, RARE * weight]))
     return (lambda known: scale * policy(known)), paths
-
-
-def value_of(solved, share):
-    """F: what is left of the cost, what psi gains and what the tests cost."""
-    p = solved.paths
-    total = sum((1 - share[h]) * solved.mean(np.sum(d**2, axis=1)) for h, d in enumerate(p.d))
-    for (h, i), pieces in solved.pieces.items():
-        psi = p.psi0[h][:, :, i] + p.psid[h][:, :, i]
-        v = sum(piece.D for piece in pieces)
-        total += solved.mean(2 * np.sum(psi * solved.W[h, i], axis=1) - v**2 / share[h])
-    return total
 
 
 def change_by_effects(case, effects, solved, share):
@@ -135,13 +128,6 @@ def test_no_effect_may_be_left_out(name):
     for factor in (0, -1):
         with pytest.raises(AssertionError):
             require_the_change(case, shares(case), mutant(effects_of_all(case), name, factor))
-
-
-def problem_of(case):
-    effects = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=1), effects_of_all(case))
-    pull = jnp.einsum("hilk,hkix->hlx", case.rows.a[:, :, 1:], case.system.Y)
-    covariance = exogenous_covariance(case.system, case.chi, length=case.rows.a.shape[2])
-    return Problem(case.system, case.window.instants, case.chi, effects, pull, covariance)
 
 
 def young():

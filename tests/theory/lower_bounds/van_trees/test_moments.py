@@ -3,7 +3,16 @@ import functools
 import numpy as np
 import pytest
 from exact_paths import clipped_rule, response
-from van_trees_cases import LEVEL, effects_of_all, moments_of, mutant, small_case, undisturbed
+from van_trees_cases import (
+    LEVEL,
+    effects_of_all,
+    moments_of,
+    mutant,
+    no_deviation,
+    small_case,
+    solve_paths,
+    undisturbed,
+)
 from varied_plants import SIZES
 
 from lqgap.theory.lower_bounds.van_trees.clipping import ClippedNormal
@@ -42,6 +51,22 @@ def test_psi_meets_the_window_sum_by_its_response(size):
         exact = solved.mean(np.sum(solved.paths.psi0[h][:, :, i] * solved.W[h, i], axis=1))
         found = case.chi.product * np.sum(np.asarray(case.window.psi)[h, :, :, i] * case.rows.a[h, i])
         np.testing.assert_allclose(found, exact, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(1, 1), (2, 2)])
+def test_longer_records_have_the_moments_of_simulations(size):
+    """Twelve instants, windows of six; four standard errors of 100 000 runs."""
+    case = small_case(size, instants=12, length=6, scale=0.1)
+    x = np.random.default_rng(8).normal(size=(100_000, 12))
+    solved = solve_paths(case, no_deviation(case), (x, np.full(len(x), 1 / len(x))))
+    found = moments_of(case).total
+    for h, i in case.tests:
+        square = sum(piece.D for piece in solved.pieces[h, i]) ** 2
+        assert abs(square.mean() - found[h, i]) < 4 * square.std() / np.sqrt(len(x))
+        meets = np.sum(solved.paths.psi0[h][:, :, i] * solved.W[h, i], axis=1)
+        expected = case.chi.product * np.sum(np.asarray(case.window.psi)[h, :, :, i] * case.rows.a[h, i])
+        assert abs(meets.mean() - expected) < 4 * meets.std() / np.sqrt(len(x))
 
 
 def test_every_moment_of_the_clip_and_every_term_of_the_window_is_needed():
