@@ -12,8 +12,8 @@ finds at theta: two starts, then passes of `search.find_shares`. It is a functio
     searched   the choice itself
 
 Of more than two parameters, the two that promise most are free and the others held at the middle of their
-ranges: a family contains its slices. It bounds the ranges. A finite class inside of them inherits nothing: its
-members may be told apart at once.
+ranges: a family contains its slices. It bounds the ranges. A finite class inside of them inherits nothing:
+its members may be told apart at once.
 """
 
 from collections.abc import Callable
@@ -28,6 +28,7 @@ from lqgap.arguments import IntLike, read_count
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.simulators.building import Branch
 from lqgap.simulators.family import AbstractFamily
+from lqgap.systems import LQG
 from lqgap.theory.lower_bounds.van_trees.fields import Basis, gauss_rule, make_basis
 from lqgap.theory.lower_bounds.van_trees.nodes import Box, Nodes, box_of, make_nodes
 from lqgap.theory.lower_bounds.van_trees.search import (
@@ -48,6 +49,8 @@ POINTS = {
 }  # by free parameters: to choose on, and of the two rules, along each
 MEMORY = {1: 8, 2: 6}  # instants of a window by free parameters, for one output; with several by outputs
 LEVEL, YOUNG = 1.5, (0.5, 0.4, 0.2)  # to start from
+ITERATIONS, FEWEST = 40, 4
+USUAL_WORK, MOST_WORK = 2.5e7, 1e9  # nodes times instants times the cube of the joint state's size
 SHRINK, MOST_SHRINKS = 0.95, 12  # of the field, where a finer rule finds a place without a bound
 
 
@@ -68,23 +71,48 @@ class VanTrees(eqx.Module):
     kind: str = eqx.field(static=True, default="van-trees")
 
 
+class Batch(eqx.Module):
+    """Nodes are prepared and judged so many at a time, by one program."""
+
+    box: Box
+    size: int
+    horizon: int
+    ends: bool
+    length: int
+
+    def nodes(self, points: np.ndarray, weights: np.ndarray) -> Nodes:
+        """Of at most `size` points, the last of which fills the batch up, without weight."""
+        rows = np.minimum(np.arange(self.size), len(points) - 1)
+        weights = np.where(np.arange(self.size) < len(points), weights[rows], 0.0)
+        return make_nodes(
+            self.box,
+            jnp.asarray(points[rows]),
+            jnp.asarray(weights),
+            horizon=self.horizon,
+            ends=self.ends,
+            length=self.length,
+        )
+
+
 def van_trees_bound(
     family: AbstractFamily,
     *,
     horizon: IntLike,
     ends: bool = True,
-    iterations: IntLike = 40,
+    iterations: IntLike | None = None,
     progress: Callable[..., None] | None = None,
 ) -> VanTrees:
     """The bound of a family whose parameters are intervals that fill a box, over steps 0..horizon.
 
     Args:
         ends: whether the task ends at the horizon; if not, the state left then counts.
-        iterations: most steps of the search; any number gives a bound.
+        iterations: most steps of the search; any number gives a bound. If left out, 40, fewer for large plants,
+            and an error for those that would take many minutes.
         progress: called with 1 after every step.
     """
     horizon = read_count("horizon", horizon, least=1, most=MAX_HORIZON)
-    iterations = read_count("iterations", iterations, least=0, most=100_000)
+    if iterations is not None:
+        iterations = read_count("iterations", iterations, least=0, most=100_000)
     box = box_of(_only_branch(family))
     if len(box.low) > MOST_FREE:
         box = _slice(box, horizon, ends)
@@ -110,17 +138,36 @@ def _slice(box: Box, horizon: int, ends: bool) -> Box:
     return box.slice(sorted(np.argsort(promise)[-MOST_FREE:].tolist()))
 
 
-def _prepare(box: Box, horizon: int, ends: bool) -> tuple["Batch", Basis, Nodes]:
+def _prepare(box: Box, horizon: int, ends: bool) -> tuple[Batch, Basis, Nodes]:
     q = len(box.low)
-    p = box.plant(jnp.zeros(q)).C.shape[0]
-    length = MEMORY[q] if p == 1 else min(2 * p + 4, 12)
-    batch = Batch(box, POINTS[q][0] ** q, horizon, ends, length)
+    batch = _batch(box, box.plant(jnp.zeros(q)), horizon, ends)
     return batch, make_basis(q), batch.nodes(*gauss_rule(q, POINTS[q][0]))
 
 
+def _batch(box: Box, plant: LQG, horizon: int, ends: bool) -> Batch:
+    q, p = len(box.low), len(plant.C)
+    return Batch(box, POINTS[q][0] ** q, horizon, ends, MEMORY[q] if p == 1 else min(2 * p + 4, 12))
+
+
+def _plan(batch: Batch, plant: LQG) -> int:
+    """How many steps of the search a plant of this size can have."""
+    p, n = plant.C.shape
+    joint = 2 * ((len(batch.box.low) + 1) * n + p - 1) + batch.length
+    work = batch.size * (batch.horizon + 1) * p * joint**3
+    if work > MOST_WORK:
+        raise InvalidArgumentError(
+            f"family has plants with {n} states and {p} outputs, too large for {batch.horizon + 1} steps; "
+            f"van_trees_bound(..., iterations=4) tries, and takes long"
+        )
+    return int(np.clip(ITERATIONS * USUAL_WORK / work, FEWEST, ITERATIONS))
+
+
 def _bound_of(
-    box: Box, horizon: int, ends: bool, iterations: int, progress: Callable[..., None] | None
+    box: Box, horizon: int, ends: bool, iterations: int | None, progress: Callable[..., None] | None
 ) -> VanTrees:
+    middle = box.plant(jnp.zeros(len(box.low)))
+    if iterations is None:
+        iterations = _plan(_batch(box, middle, horizon, ends), middle)
     batch, basis, nodes = _prepare(box, horizon, ends)
     choice, found, factors = first_choice(nodes, basis, level=LEVEL, young=YOUNG)
     if not found.is_finite:
@@ -133,29 +180,6 @@ def _bound_of(
             progress(1)
     rules = [gauss_rule(len(box.low), count) for count in POINTS[len(box.low)][1:]]
     return _integrate(choice, found, batch, basis, rules)
-
-
-class Batch(eqx.Module):
-    """Nodes are prepared and judged so many at a time, by one program."""
-
-    box: Box
-    size: int
-    horizon: int
-    ends: bool
-    length: int
-
-    def nodes(self, points: np.ndarray, weights: np.ndarray) -> Nodes:
-        """Of at most `size` points, the last of which fills the batch up, without weight."""
-        rows = np.minimum(np.arange(self.size), len(points) - 1)
-        weights = np.where(np.arange(self.size) < len(points), weights[rows], 0.0)
-        return make_nodes(
-            self.box,
-            jnp.asarray(points[rows]),
-            jnp.asarray(weights),
-            horizon=self.horizon,
-            ends=self.ends,
-            length=self.length,
-        )
 
 
 def _integrate(
