@@ -63,6 +63,7 @@ def test_a_bound_of_the_ranges_is_that_of_the_study_and_of_a_few_shorter_horizon
     bound = bounds.lower_bound(Workspace(plants, [0, 1], tmp_path))
     assert (bound.value, bound.kind, bound.over, bound.confidence) == (5.0, "stand-in", "ranges", 0.99)
     assert (bound.set_by, bound.reasons) == (["any"], ["it ends" if ends else "it goes on"])
+    assert not bound.bounds_class
     assert stand_in == [5, 3, 4]
     values = dict(zip(bound.series.horizons, (value.mean for value in bound.series.values), strict=True))
     assert (values[3], values[4], values[5]) == (3.0, 4.0, 5.0)
@@ -74,7 +75,7 @@ def test_a_finite_class_inherits_nothing_from_a_bound_of_ranges(tmp_path, stand_
     plants = plants_of(tmp_path, SCALAR, "[grid]\npoints = 2\n[evaluation]\nhorizons = [2, 5]")
     plants.__dict__["family"] = plants.members
     bound = bounds.lower_bound(Workspace(plants, [0, 1], tmp_path))
-    assert (bound.over, bound.confidence, stand_in) == ("class", 1.0, [])
+    assert (bound.over, bound.bounds_class, bound.confidence, stand_in) == ("class", True, 1.0, [])
     assert 0 < bound.value < 1
     assert all(value.mean < 1 for value in bound.series.values)
 

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.experiments.judging import FRESH, gaps_of, judge, optimum
+from lqgap.experiments.judging import FRESH, gaps_of, judge, optimum, worst_gap
 from lqgap.experiments.methods.base import Knowing
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants, key_for
@@ -62,9 +62,24 @@ def test_the_worst_in_the_ranges_is_searched_for_and_judged_on_fresh_noise(tmp_p
     assert float(exact(at.systems)[0]) > 0.95 * float(np.max(exact(family.grid(15).systems)))
 
 
+def test_the_upper_end_of_the_bracket_covers_the_class_and_what_was_found_from_more_rollouts(workspace):
+    """Nine exact gaps, and a limit that fails in 5 % of repetitions."""
+    policy, family = StationaryLQG(workspace.members[0]), workspace.plants.family
+    found = family.sample(5, key=jax.random.key(0))
+    rows = np.asarray(found.parameters).tolist()
+    of_class, of_all = (worst_gap(workspace, policy, each, num_rollouts=64) for each in ([], rows))
+    assert (of_class.num_plants, of_all.num_plants) == (4, 9)
+    exact = jax.jit(jax.vmap(lambda p: lg.exact_gap(policy, p, horizon=20, ends=False)))
+    worst = max(float(np.max(exact(members.systems))) for members in (workspace.members, found))
+    assert of_all.worst.mean < of_all.upper < np.inf
+    assert of_all.upper > worst
+    assert abs(of_all.worst.mean - worst) < 5 * of_all.worst.stderr
+    assert of_all.worst.mean >= of_class.worst.mean
+
+
 def test_a_controller_that_knows_the_plant_has_no_gap(workspace):
     found = judge(workspace, "oracle", Knowing(None), num_rollouts=64, idle=[])
-    assert found.gaps.box_worst.mean == found.gaps.real_worst.mean == found.upper == 0
+    assert found.gaps.box_worst.mean == found.gaps.real_worst.mean == 0
     assert found.unfit is None
 
 

@@ -49,12 +49,13 @@ def test_a_record_is_standard_json_and_comes_back_as_it_was(value):
 
 def test_a_record_from_before_brackets_had_ranges_is_one_of_the_class():
     record = json.loads(example_record().model_dump_json())
-    for part, names in {"bracket": ("over", "reasons"), "horizons": ("over",)}.items():
+    for part, names in {"bracket": ("over", "bounds_class", "reasons"), "horizons": ("over",)}.items():
         for name in names:
             del record[part][name]
     back = Record.model_validate_json(json.dumps(record))
     assert back.bracket.over == back.horizons.over == "class"
     assert back.bracket.reasons == []
+    assert back.bracket.bounds_class
 
 
 def test_records_do_not_change():

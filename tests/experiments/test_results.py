@@ -21,6 +21,7 @@ def test_parts_come_back_from_json_as_they_were():
             set_by=["a"],
             series=series,
             over="class",
+            bounds_class=True,
             confidence=1.0,
             reasons=["few steps"],
         ),

@@ -18,7 +18,7 @@ def with_method(record, name, **changes):
 def test_the_answer_names_the_controller_its_gap_and_what_is_possible():
     assert sentence(example_record()) == (
         "Use Robust training. In the worst case found, it costs 21.0 ± 0.3 more over 200 steps than a "
-        "controller that knows the plant exactly, and no controller can guarantee less than 9.40 on "
+        "controller that knows the plant exactly, and no controller can guarantee less than 9.40 over "
         "the ranges."
     )
 
@@ -58,7 +58,7 @@ def test_a_bound_over_another_horizon_says_so():
     record = example_record()
     bracket = record.bracket.model_copy(update={"horizon": 50})
     assert sentence(record.model_copy(update={"bracket": bracket})).endswith(
-        "less than 9.40 on the ranges over 50 steps."
+        "less than 9.40 over the ranges in 50 steps."
     )
 
 
@@ -113,7 +113,7 @@ def test_the_bracket_says_what_it_is_over_beside_the_gap_of_the_method_there():
     found = answer(record.model_copy(update={"bracket": bracket}))
     assert found.facts[-1].label == "Best possible worst gap over the 25 simulators"
     assert "21.0 ± 0.3, over the same simulators, is at most" in found.facts[-1].remark
-    assert found.rest.endswith("no controller can guarantee less than 9.40 on the 25 simulators.")
+    assert found.rest.endswith("no controller can guarantee less than 9.40 over the 25 simulators.")
 
 
 def test_facts_give_the_worst_plant_as_a_share_of_its_optimal_cost():

@@ -71,7 +71,13 @@ def test_a_page_says_what_the_record_holds():
 
 def test_the_bracket_of_a_finite_class_says_nothing_of_ranges():
     record = example_record()
-    bracket = {"over": "class", "num_members": 25, "kind": "two-point", "set_by": ["gain 1", "gain 5"]}
+    bracket = {
+        "over": "class",
+        "bounds_class": True,
+        "num_members": 25,
+        "kind": "two-point",
+        "set_by": ["gain 1", "gain 5"],
+    }
     record = record.model_copy(update={"bracket": record.bracket.model_copy(update=bracket)})
     section = re.search(r'<h2 id="bracket".*?</section>', render(record), re.S)[0]
     words = " ".join(Outline(section).words)

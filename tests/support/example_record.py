@@ -87,6 +87,7 @@ def example_record(*, num_plants=8, horizon=60, **changes):
             confidence=0.95,
             factor=22.0 / 9.4,
             over="ranges",
+            bounds_class=False,
             reasons=["a controller that probes may learn faster than the bound allows for"],
         ),
         trajectories=[_run(dice, name, plant.name, horizon) for plant in plants[:2] for name in METHODS],

@@ -5,10 +5,8 @@ from typing import Any
 
 from lqgap.cli.session import open_workspace, print_rows, printable
 
-SEARCHED = (
-    "Over the ranges of the family: the upper end is that of the largest gap that a search found, which is "
-    "no proof that no plant is worse; the lower end holds for the ranges, not for a finite class of them."
-)
+SEARCHED = "The upper end is that of the largest gap that a search found: no proof that no plant is worse."
+OF_RANGES = "The lower end holds for the ranges as a whole, not for a finite class of their plants."
 
 
 def run_certify(path: Path | None, policy: Path, *, seed: int | None, trust: bool, as_json: bool) -> None:
@@ -19,7 +17,7 @@ def run_certify(path: Path | None, policy: Path, *, seed: int | None, trust: boo
     from lqgap.experiments.units import NOISE
     from lqgap.policies import load_policy
     from lqgap.simulators import AbstractFamily
-    from lqgap.theory import certify
+    from lqgap.theory import RangesBound, certify
 
     family = workspace.plants.family
     certificate = certify(
@@ -47,5 +45,5 @@ def run_certify(path: Path | None, policy: Path, *, seed: int | None, trust: boo
         return
     print(printable(f"Worst at {told['worst']}."))
     print(printable(f"The best possible may be well above the lower end: {'; '.join(told['reasons'])}."))
-    if certificate.over == "ranges":
-        print(SEARCHED)
+    if isinstance(certificate.bound, RangesBound):
+        print(SEARCHED if certificate.bound.is_inherited else f"{SEARCHED} {OF_RANGES}")

@@ -22,7 +22,7 @@ from lqgap.experiments.record import (
     Series,
     Trajectory,
 )
-from lqgap.experiments.results import Judged, JudgedPlants, LowerBound, Theory, TrainedPolicy
+from lqgap.experiments.results import Judged, JudgedPlants, LowerBound, Theory, TrainedPolicy, WorstGap
 from lqgap.experiments.study import Study
 from lqgap.experiments.units import DELTA
 
@@ -51,6 +51,7 @@ class Results:
     left_out: Mapping[str, str]  # methods that failed, and why
     lower: LowerBound | None  # None if bounds were not asked for
     theory: Theory
+    worst: WorstGap | None = None  # of the recommended method
 
 
 def assemble(
@@ -64,13 +65,7 @@ def assemble(
     """The record, with a warning for every method that is left out."""
     plants, methods = results.plants, results.methods
     gaps = [each.judged.gaps for each in methods.values()]
-    found = recommend(
-        {
-            name: candidate(each.trained, each.judged)
-            for name, each in methods.items()
-            if METHODS[name].kind != "reference"
-        }
-    )
+    found = choose({name: candidate(each.trained, each.judged) for name, each in methods.items()})
     left_out = [
         LeftOut(name=name, label=METHODS[name].label, reason=why) for name, why in results.left_out.items()
     ]
@@ -105,6 +100,11 @@ def assemble(
         bounds=results.theory.sheet,
         timings=dict(timings),
     )
+
+
+def choose(candidates: Mapping[str, Candidate]) -> Recommendation:
+    """What is recommended of all methods that could be put on a plant."""
+    return recommend({name: each for name, each in candidates.items() if METHODS[name].kind != "reference"})
 
 
 def candidate(trained: TrainedPolicy, judged: Judged) -> Candidate:
@@ -179,21 +179,21 @@ def _heat_map(results: Results) -> HeatMap | None:
 
 def _bracket(study: Study, results: Results, method: str) -> Bracket | None:
     """Both ends over the ranges, if there are some, else both over the class."""
-    lower, judged = results.lower, results.methods[method].judged
-    worst = judged.gaps.grid_worst if lower is None or lower.over == "class" else judged.gaps.box_worst
-    if lower is None or worst is None:
+    lower, found = results.lower, results.worst
+    if lower is None or found is None:
         return None
     return Bracket(
         method=method,
         horizon=study.horizon,
-        num_members=results.audit.num_kept + len(judged.found),
+        num_members=found.num_plants,
         lower=lower.value,
         kind=lower.kind,
         set_by=lower.set_by,
-        worst=worst,
-        upper=judged.upper,
+        worst=found.worst,
+        upper=found.upper,
         confidence=lower.confidence - DELTA,
-        factor=judged.upper / lower.value if lower.value > 0 else float("inf"),
+        factor=found.upper / lower.value if lower.value > 0 else float("inf"),
         over=lower.over,
+        bounds_class=lower.bounds_class,
         reasons=lower.reasons,
     )

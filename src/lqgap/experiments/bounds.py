@@ -43,8 +43,8 @@ def lower_bound(workspace: Workspace) -> LowerBound:
     set_by = [corners.describe(index) for index in dict.fromkeys(bound.pair)]
     values = _values_by_horizon(workspace, corners, bound)
     if isinstance(family, AbstractFamily):
-        inside, bound = bound, bound_ranges(family, bound, horizon=study.horizon, ends=study.ends)
-        set_by = set_by if bound.kind == inside.kind else [bound.prior]
+        bound = bound_ranges(family, bound, horizon=study.horizon, ends=study.ends)
+        set_by = set_by if bound.is_inherited else [bound.prior]
         _raise_by_ranges(study, family, values, bound)
     return LowerBound(
         value=float(bound.value),
@@ -58,6 +58,7 @@ def lower_bound(workspace: Workspace) -> LowerBound:
             values=[estimates.exact(values[horizon]) for horizon in sorted(values)],
         ),
         over=bound.over,
+        bounds_class=bound.over == "class" or bound.is_inherited,
         confidence=bound.confidence,
         reasons=list(bound.reasons),
     )
@@ -106,7 +107,7 @@ def _raise_by_ranges(
     nothing = eqx.tree_at(lambda inside: inside.value, bound.inside, 0.0)
     shorter = sorted({horizon for horizon in study.evaluation.horizons if horizon < study.horizon})
     found = {study.horizon: float(bound.value)}
-    for horizon in shorter[-NUM_SHORTER:] if bound.kind != bound.inside.kind else ():
+    for horizon in () if bound.is_inherited else shorter[-NUM_SHORTER:]:
         found[horizon] = bound_ranges(family, nothing, horizon=horizon, ends=study.ends).value
     for horizon, each in itertools.product([study.horizon, *study.evaluation.horizons], found):
         if each == horizon or (each < horizon and not study.ends):  # in a task that goes on gaps only grow

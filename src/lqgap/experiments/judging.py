@@ -3,7 +3,8 @@
 All methods are evaluated on the class, on plants of the ranges and on the real ones, on the same noise. From
 the worst of the first two a search climbs, on the same noise; what it finds is evaluated on fresh noise,
 which is again the same for all methods. The worst gap in the ranges is the largest of the class, which nobody
-chose, and of what was found: its limit holds for all of them at once. There may be plants that are worse.
+chose, and of what was found; there may be plants that are worse. For the bracket these plants meet further
+noise, and the limit of their gaps holds for all of them at once.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lqgap.batches import take
+from lqgap.batches import join, take
 from lqgap.errors import NotConvergedError
 from lqgap.evaluation import GapEstimate, gap
 from lqgap.evaluation.worst import Search
@@ -20,15 +21,16 @@ from lqgap.experiments import estimates
 from lqgap.experiments.endurance import LongRun, run_on
 from lqgap.experiments.fitness import find_trouble
 from lqgap.experiments.methods.base import AbstractMethod, Knowing
-from lqgap.experiments.plants import BoxMap, key_for
+from lqgap.experiments.plants import BoxMap, key_for, pad_to
 from lqgap.experiments.record import GapMap, HeatMap, MethodGaps, Parameter, Plant
-from lqgap.experiments.results import Judged, JudgedPlants
+from lqgap.experiments.results import Judged, JudgedPlants, WorstGap
 from lqgap.experiments.units import DELTA, FRESH, NOISE, Workspace, fill_batches
 from lqgap.policies import AbstractPolicy, Zero
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems import LQG
 
 SEARCH_ROLLOUTS = 64
+SHARPER = 4  # times as many rollouts of the bracket's upper end
 OUTSIDE = (
     "{name} is outside the family: no simulator matches it (realizability fails), and the worst gap over the "
     "ranges does not cover it"
@@ -111,11 +113,27 @@ def judge(
             later_worst=None if long_run.totals is None else estimates.of_runs(long_run.totals),
         ),
         heat_map=_gap_map(workspace, name, of_tried),
-        upper=ranges.upper_limit(DELTA),
         found=np.asarray(searched.members.parameters).tolist() if searched else [],
         totals=(totals if long_run.totals is None else _larger(totals, long_run.totals)).tolist(),
         unfit=unfit,
     )
+
+
+def worst_gap(
+    workspace: Workspace, policy: AbstractPolicy, found: Sequence[Sequence[float]], *, num_rollouts: int
+) -> WorstGap:
+    """The worst gap over the class and what a search found, as the bracket's upper end, from more rollouts.
+
+    Args:
+        found: parameters of plants, chosen by other noise; none without ranges.
+        num_rollouts: by which they were chosen.
+    """
+    family, groups = workspace.plants.family, [workspace.members.systems]
+    if isinstance(family, AbstractFamily) and found:
+        groups.append(family.members(found).systems)
+    systems = join([pad_to(group, workspace.judged.num_states) for group in groups])
+    gaps = gaps_of(workspace, policy, systems, SHARPER * num_rollouts, noise="bracket")
+    return WorstGap(worst=estimates.of_worst(gaps), upper=gaps.upper_limit(DELTA), num_plants=len(systems.A))
 
 
 def gaps_of(

@@ -2,6 +2,7 @@
 
 class (grown where it is needed) -> audit -> optimum -> policies (trained, with checkpoints)
 -> gaps on common noise, with a search of the ranges -> runs -> gap against horizon -> lower bound and bounds
+-> the worst gap of the recommended method, which is the upper end of the bracket
 """
 
 import functools
@@ -13,7 +14,7 @@ from typing import Any
 from lqgap.errors import CorruptFileError, LqgapError, NotConvergedError, StorageError
 from lqgap.experiments import bounds, judging, units
 from lqgap.experiments.adaptation import adapt
-from lqgap.experiments.assembly import Measured, Results
+from lqgap.experiments.assembly import Measured, Results, candidate, choose
 from lqgap.experiments.members import audit, grow
 from lqgap.experiments.methods import METHODS
 from lqgap.experiments.methods.base import AbstractMethod
@@ -29,6 +30,7 @@ from lqgap.experiments.results import (
     Runs,
     Theory,
     TrainedPolicy,
+    WorstGap,
 )
 from lqgap.experiments.work import Work
 from lqgap.policies import load_policy
@@ -79,16 +81,33 @@ def compute(work: Work, folder: Path) -> Results:
     study = work.study
     workspace, audited = run_audit(work, folder)
     judged_plants = judge_plants(work, workspace)
-    measured = {
-        each.name: work.attempt(each.name, functools.partial(_measure, work, workspace, each))
-        for each in judge_methods(work, workspace, judged_plants)
-    }
-    methods = {name: each for name, each in measured.items() if each is not None}
+    contenders, methods = {}, {}
+    for each in judge_methods(work, workspace, judged_plants):
+        measured = work.attempt(each.name, functools.partial(_measure, work, workspace, each))
+        if measured is not None:
+            contenders[each.name], methods[each.name] = each, measured
     if work.left_out and all(METHODS[name].kind == "reference" for name in methods):
         reasons = "; ".join(f"{name}: {reason}" for name, reason in work.left_out.items())
         raise NotConvergedError(f"no method is left: {reasons}")
-    lower, theory = _bounds(work, workspace) if study.evaluation.bounds else (None, Theory())
-    return Results(audited.audit, judged_plants, methods, work.left_out, lower, theory)
+    if not study.evaluation.bounds:
+        return Results(audited.audit, judged_plants, methods, work.left_out, None, Theory())
+    lower, theory = _bounds(work, workspace)
+    found = choose({name: candidate(each.trained, each.judged) for name, each in methods.items()}).method
+    worst = None if found is None else _worst(work, workspace, contenders[found])
+    return Results(audited.audit, judged_plants, methods, work.left_out, lower, theory, worst)
+
+
+def _worst(work: Work, workspace: units.Workspace, each: Contender) -> WorstGap:
+    """The upper end of the bracket."""
+    num_rollouts = each.method.num_rollouts(work.study.evaluation.rollouts)
+    return work.do(
+        WorstGap,
+        f"bracket {each.name}",
+        {**each.configuration, **_judged_by(work), "found": each.judged.found},
+        lambda _: judging.worst_gap(
+            workspace, each.policy_fn(), each.judged.found, num_rollouts=num_rollouts
+        ),
+    )
 
 
 def _bounds(work: Work, workspace: units.Workspace) -> tuple[LowerBound | None, Theory]:

@@ -220,6 +220,7 @@ class Bracket(Part):
     confidence: Number  # with which both ends hold
     factor: Number  # upper / lower: the method's worst gap is at most this many times the best possible
     over: Over = "class"
+    bounds_class: bool = True  # whether `lower` is also one of the class, if it is over the ranges
     reasons: list[str] = []  # why the lower bound may be weak
 
 

@@ -6,6 +6,7 @@ from lqgap.experiments.record import (
     Adaptation,
     Audit,
     BoundsSheet,
+    Estimate,
     GapMap,
     HeatMap,
     Look,
@@ -58,10 +59,17 @@ class Judged(Part):
 
     gaps: MethodGaps
     heat_map: GapMap | None
-    upper: Number  # confidence limit of the worst gap over the class and those found, of all at once
     found: list[list[Number]] = Field(default_factory=list)  # by the search: their parameters
     totals: list[Number]  # single runs on the worst plant of all; of all methods on the same noise
     unfit: str | None = None  # what speaks against the method
+
+
+class WorstGap(Part):
+    """The largest gap of a method over the class and what a search found in the ranges, for the bracket."""
+
+    worst: Estimate
+    upper: Number  # confidence limit of all gaps at once
+    num_plants: int
 
 
 class Runs(Part):
@@ -90,6 +98,7 @@ class LowerBound(Part):
     set_by: list[str]  # the members, or the prior, that it rests on
     series: Series
     over: Over
+    bounds_class: bool  # as well, if it is over the ranges
     confidence: Number
     reasons: list[str]  # why it may be weak
 

@@ -104,8 +104,10 @@ def _listed(names: list[str]) -> str:
 def _limit(bracket: Bracket | None, horizon: int) -> str:
     if bracket is None or not bracket.lower > 0:
         return ""
-    steps = "" if bracket.horizon == horizon else f" over {bracket.horizon} steps"
-    return f", and no controller can guarantee less than {show(bracket.lower)} on {show_over(bracket)}{steps}"
+    steps = "" if bracket.horizon == horizon else f" in {bracket.horizon} steps"
+    return (
+        f", and no controller can guarantee less than {show(bracket.lower)} over {show_over(bracket)}{steps}"
+    )
 
 
 def _measured(record: Record, gaps: MethodGaps) -> list[Fact]:

@@ -9,6 +9,7 @@ from lqgap.evaluation.gap import references_of
 from lqgap.policies import ModelBank
 from lqgap.report.page import WORDS
 from lqgap.theory import minimax_lower_bound
+from lqgap.theory.lower_bounds import ranges
 from lqgap.theory.lower_bounds.belief import belief_bound
 from lqgap.theory.lower_bounds.minimax import BOUNDS
 from lqgap.training import TrainingOptions
@@ -93,7 +94,7 @@ def test_every_kind_is_tried_and_has_words_for_the_page(monkeypatch):
     monkeypatch.setattr(few.format("MAX"), {(1, 1): 8, (1, 2): 8})
     bound = minimax_lower_bound(opposite(), horizon=1)
     assert set(bound.by_kind) == {"trivial", *BOUNDS}
-    assert set(BOUNDS) <= set(WORDS)
+    assert {*BOUNDS, *ranges.BOUNDS} <= set(WORDS)
     assert all(kind == bound.kind for kind, bound in BOUNDS.items())
 
 

@@ -54,6 +54,8 @@ def test_the_larger_of_the_ranges_and_of_members_inside_is_the_bound_of_the_rang
     assert smaller.by_kind == {"trivial": 0.0, "bayes": 0.3, "stand-in": 0.1}
     assert "first 2 steps" in smaller.reasons[0]
     assert smaller.over == larger.over == "ranges"
+    assert smaller.is_inherited
+    assert not larger.is_inherited
 
 
 @pytest.mark.parametrize("error", [InvalidArgumentError, NotConvergedError])

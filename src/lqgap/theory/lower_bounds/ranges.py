@@ -48,6 +48,11 @@ class RangesBound(eqx.Module):
     inside: LowerBound  # of members that lie in the ranges
     by_kind: dict[str, float]
 
+    @property
+    def is_inherited(self) -> bool:
+        """Whether it is the bound of members inside, and so of any class that has them."""
+        return self.kind in self.inside.by_kind
+
 
 def bound_ranges(
     family: AbstractFamily,
