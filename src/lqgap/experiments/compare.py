@@ -1,0 +1,327 @@
+"""Online methods against each other: any of the registry, on classes, over horizons, on common noise.
+
+A method is told the class and the horizon and is made as in a study; a trained one is trained over its first
+steps, and run as it is. What is computed is kept in a store, by method, class and horizon: a comparison that
+was stopped goes on, and one with more methods or horizons computes only these. A method that fails on a class
+is left out there, with the reason.
+"""
+
+import inspect
+import re
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from lqgap import errors
+from lqgap.adaptive.compare import Measured, measure, pick_truths, read_seeds
+from lqgap.arguments import read_count
+from lqgap.errors import InvalidArgumentError, did_you_mean, warn
+from lqgap.experiments.comparison import Cell, ClassOfPlants, Comparison, Contender, LeftOut, OnlineRun
+from lqgap.experiments.methods import METHODS
+from lqgap.experiments.methods.base import AbstractMethod, Knowing, Setting
+from lqgap.experiments.parsing import Source, check_study, read_study
+from lqgap.experiments.plants import Plants, key_for
+from lqgap.experiments.store import Finished, Store, Unit
+from lqgap.experiments.transfer import STORE
+from lqgap.experiments.workers import Outcome, attempt, run_all
+from lqgap.files import require_folder
+from lqgap.simulators import AbstractFamily, Finite, plants
+from lqgap.states import fingerprint
+
+CLASSES = (
+    "mass_spring_damper",
+    "dc_motor",
+    "web_server",
+    'boeing_747{measured = "speed_and_attitude", points = 2}',
+    "unknown_sign",
+    "two_mass_spring",
+    "thermal_zones{points = 3}",
+    "overactuated",
+)
+MOST_POINTS, MOST_MEMBERS = 5, 81  # of a class whose points are not given
+TRAINED_STEPS = 200  # that a trained policy is trained over
+SPEC = re.compile(r"\s*([^\s{]+)\s*(\{.*\})?\s*", re.DOTALL)
+Progress = Callable[[str, float | None], None]  # what was computed, and in how many seconds
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that another process needs to know: a method on a class, over the horizons that are missing."""
+
+    family: str
+    members: Finite
+    name: str
+    method: AbstractMethod
+    horizons: tuple[int, ...]
+    seeds: tuple[int, ...]
+    truths: Mapping[str, int]
+
+    def unit(self, horizon: int) -> Unit:
+        """What determines the result over a horizon."""
+        configuration = {
+            "members": fingerprint(self.members),
+            "method": type(self.method).__name__,
+            "options": self.method.model_dump(),
+            "horizon": horizon,
+            "seeds": list(self.seeds),
+            "truths": dict(self.truths),
+        }
+        return Unit("compare", configuration, seed=self.seeds[0])
+
+
+def compare(
+    methods: Sequence[str] | Mapping[str, AbstractMethod] | None = None,
+    families: Sequence[str] | Mapping[str, AbstractFamily | Finite] | None = None,
+    horizons: Sequence[int] = (1_000, 10_000),
+    seeds: int | Sequence[int] = 20,
+    *,
+    folder: str | Path | None = None,
+    processes: int = 1,
+    progress: Progress | None = None,
+    notice: Callable[[str], None] = warn,
+) -> Comparison:
+    """Run methods on members of classes, all on the same noise.
+
+    Args:
+        methods: names, with options as "thompson{lazy = true}", or methods by name; by default all.
+        families: names, with quantities and points as "dc_motor{points = 3}", files of studies, or families
+            and classes by name; by default eight built-in ones.
+        seeds: of the noise, or how many.
+        folder: where results are kept, if they are.
+        processes: that compute.
+    """
+    chosen, classes = read_methods(methods), read_classes(families)
+    spans = sorted({read_count("horizons", each, least=10, most=10_000_000) for each in horizons})
+    numbers = read_seeds(range(seeds) if isinstance(seeds, int) else seeds)
+    store = None if folder is None else Store(Path(folder) / STORE)
+    truths = {family: pick_truths(members) for family, members in classes.items()}
+    tasks = [
+        Task(family, _with_arrays(members, np.asarray), name, method, tuple(spans), numbers, truths[family])
+        for family, members in classes.items()
+        for name, method in chosen.items()
+    ]
+    cells = _known(store, tasks)
+    missing = [_missing(task, cells) for task in tasks]
+    missing = [task for task in missing if task.horizons]
+    if missing and folder is not None:
+        require_folder(folder)
+        if store is not None and store.has_other_code():
+            notice(f"{store.path} has results of another version of lqgap, which are kept, not used")
+    left_out = []
+    for outcome in _outcomes(missing, processes):
+        task = missing[outcome.index]
+        if progress is not None:
+            seconds = sum(each[1] for each in outcome.answer.values()) if outcome.answer else None
+            progress(f"{task.name} on {task.family}", seconds)
+        if outcome.error is not None:
+            left_out.append(LeftOut(family=task.family, method=task.name, reason=_reason(outcome.error)))
+            continue
+        for horizon, (cell, seconds) in outcome.answer.items():
+            cells[task.family, task.name, horizon] = Cell.model_validate(cell)
+            if store is not None:
+                store.put(task.unit(horizon), Finished(cell, None, seconds))
+    order = [(task.family, task.name, span) for task in tasks for span in spans]
+    return Comparison(
+        methods=[
+            Contender(name=name, label=_label(name, m), kind=m.kind, description=m.about)
+            for name, m in chosen.items()
+        ],
+        families=[
+            ClassOfPlants(
+                name=family,
+                num_members=len(members),
+                truths={name: members.describe(index) for name, index in truths[family].items()},
+            )
+            for family, members in classes.items()
+        ],
+        horizons=spans,
+        seeds=list(numbers),
+        cells=[cells[key] for key in order if key in cells],
+        left_out=left_out,
+    )
+
+
+def read_methods(methods: Sequence[str] | Mapping[str, AbstractMethod] | None) -> dict[str, AbstractMethod]:
+    """Methods by name, with their options."""
+    if methods is None:
+        methods = [name for name, method in METHODS.items() if method.kind != "reference"]
+    found = dict(methods) if isinstance(methods, Mapping) else {spec: _method(spec) for spec in methods}
+    for name, method in found.items():
+        if method.kind == "reference":
+            raise InvalidArgumentError(f"{name} is what all others are measured against: its excess is zero")
+    if not found:
+        raise InvalidArgumentError("methods is empty, expected at least one")
+    return found
+
+
+def read_classes(
+    families: Sequence[str] | Mapping[str, AbstractFamily | Finite] | None,
+) -> dict[str, Finite]:
+    """Finite classes by name."""
+    if isinstance(families, Mapping):
+        found = {
+            name: family if isinstance(family, Finite) else _grid(family) for name, family in families.items()
+        }
+    else:
+        found = dict(_class(spec) for spec in (CLASSES if families is None else families))
+    if not found:
+        raise InvalidArgumentError("families is empty, expected at least one")
+    return found
+
+
+def work(task: Task) -> dict[int, tuple[dict[str, Any], float]]:
+    """The cells of a task in plain values, by horizon, with the seconds that each took."""
+    import lqgap  # noqa: PLC0415
+
+    lqgap.enable_x64()  # a process of its own has settings of its own
+    members = _with_arrays(task.members, jnp.asarray)
+    cells, made = {}, None
+    for horizon in task.horizons:
+        start = time.perf_counter()
+        is_trained = task.method.kind == "trained"
+        if made is None or not is_trained:
+            setting = Setting(
+                family=members,
+                members=members,
+                horizon=min(horizon, TRAINED_STEPS) if is_trained else horizon,
+                ends=False,
+                key=key_for(0, f"train {task.name}"),
+                checkpoints=None,
+            )
+            made = task.method.make(setting)
+        if isinstance(made.policy, Knowing):
+            raise InvalidArgumentError(f"{task.name} knows the plant: there is nothing to compare")
+        found = measure(made.policy, members, horizon=horizon, seeds=task.seeds, truths=task.truths)
+        cell = _cell(task, horizon, found).model_dump(mode="json")
+        cells[horizon] = (cell, time.perf_counter() - start)
+    return cells
+
+
+def _cell(task: Task, horizon: int, found: Measured) -> Cell:
+    rows = zip(found.truths.items(), found.traces, strict=True)
+    runs = [
+        OnlineRun(
+            truth=truth,
+            member=member,
+            seed=seed,
+            excess=float(trace.excess[-1]),
+            switches=trace.num_switches,
+            stopped=trace.num_stopped,
+            diverged_at=trace.diverged_at,
+        )
+        for (truth, member), traces in rows
+        for seed, trace in zip(found.seeds, traces, strict=True)
+    ]
+    return Cell(
+        family=task.family,
+        method=task.name,
+        horizon=horizon,
+        optimum=found.optimum,
+        runs=runs,
+        mean=float(found.mean[-1]),
+        stderr=float(found.stderr[-1]),
+        seconds_per_step=found.seconds_per_step,
+        steps=found.steps.tolist(),
+        growth=found.mean.tolist(),
+        growth_stderr=found.stderr.tolist(),
+    )
+
+
+def _with_arrays(members: Finite, read_fn: Callable[[Any], Any]) -> Finite:
+    """With arrays of NumPy to send to a process, or of JAX: without double precision it would round them."""
+    is_array = lambda leaf: isinstance(leaf, np.ndarray | jax.Array)  # noqa: E731
+    return jax.tree.map(lambda leaf: read_fn(leaf) if is_array(leaf) else leaf, members)
+
+
+def _reason(error: str) -> str:
+    """Without the kind of error, if it is one that users know."""
+    kind, _, text = error.partition(": ")
+    return text if kind in vars(errors) else error
+
+
+def _known(store: Store | None, tasks: Sequence[Task]) -> dict[tuple[str, str, int], Cell]:
+    cells = {}
+    for task in tasks if store is not None else ():
+        for horizon in task.horizons:
+            known = store.get(task.unit(horizon)) if store is not None else None
+            if known is not None and known.error is None:
+                named = known.result | {"family": task.family, "method": task.name}
+                cells[task.family, task.name, horizon] = Cell.model_validate(named)
+    return cells
+
+
+def _missing(task: Task, cells: Mapping[tuple[str, str, int], Cell]) -> Task:
+    left = tuple(span for span in task.horizons if (task.family, task.name, span) not in cells)
+    return Task(task.family, task.members, task.name, task.method, left, task.seeds, task.truths)
+
+
+def _outcomes(tasks: Sequence[Task], processes: int) -> Any:
+    if processes > 1 and len(tasks) > 1:
+        return run_all(work, tasks, processes=processes)
+    return (Outcome(index, *attempt(work, task)) for index, task in enumerate(tasks))
+
+
+def _split(spec: str) -> tuple[str, dict[str, Any]]:
+    """A name, and the options in braces after it."""
+    found = SPEC.fullmatch(spec)
+    if found is None:
+        raise InvalidArgumentError(f"{spec!r} is no name with options, such as thompson{{lazy = true}}")
+    try:
+        return found[1], tomllib.loads(f"options = {found[2] or '{}'}")["options"]
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidArgumentError(f"{spec!r}: the options are not TOML: {error}") from None
+
+
+def _method(spec: str) -> AbstractMethod:
+    name, options = _split(spec)
+    if name not in METHODS:
+        hint = did_you_mean(name, METHODS) or f"; there are {', '.join(METHODS)}"
+        raise InvalidArgumentError(f"there is no method {name!r}{hint}")
+    table = {"plant": {"family": "unknown_sign"}, "methods": {name: options}}
+    return check_study(table, Source(f"method {spec!r}", Path())).methods.chosen[name]
+
+
+def _class(spec: str) -> tuple[str, Finite]:
+    name, options = _split(spec)
+    if name.endswith(".toml") and not options:
+        study, source = read_study(name)
+        return Path(name).stem, Plants(study, source, trust=False).members
+    if name not in plants.FAMILIES:
+        hint = did_you_mean(name, plants.FAMILIES) or f"; there are {', '.join(plants.FAMILIES)}"
+        raise InvalidArgumentError(f"there is no family {name!r}{hint}")
+    points, make = options.pop("points", None), plants.FAMILIES[name]
+    known = list(inspect.signature(make).parameters)
+    for quantity in options:
+        if quantity not in known:
+            hint = did_you_mean(quantity, known) or f"; there are {', '.join(known)}"
+            raise InvalidArgumentError(f"{name} has no quantity {quantity!r}{hint}")
+    family = make(**{quantity: _extent(value) for quantity, value in options.items()})
+    return name, _grid(family) if points is None else family.grid(points)
+
+
+def _extent(value: Any) -> Any:
+    """As in studies: [low, high] is an interval, {choices = [..]} is one of a few."""
+    if isinstance(value, dict) and value.keys() == {"choices"}:
+        return value["choices"]
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _grid(family: AbstractFamily | Finite) -> Finite:
+    """As many points along each parameter as make a class of a modest size."""
+    for points in range(MOST_POINTS, 1, -1):
+        members = family.grid(points)
+        if len(members) <= MOST_MEMBERS:
+            return members
+    return family.grid(2)
+
+
+def _label(name: str, method: AbstractMethod) -> str:
+    _, brace, options = name.partition("{")
+    return f"{method.label} ({options.rstrip('} ')})" if brace else method.label
