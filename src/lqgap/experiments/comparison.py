@@ -111,6 +111,19 @@ class Comparison(Part):
     cells: list[Cell]
     left_out: list[LeftOut]
 
+    @property
+    def title(self) -> str:
+        """What the page is headed by."""
+        return "Online methods compared"
+
+    @property
+    def warnings(self) -> list[str]:
+        """Who was left out."""
+        labels = {method.name: method.label for method in self.methods}
+        return [
+            f"{labels[each.method]} is left out on {each.family}: {each.reason}" for each in self.left_out
+        ]
+
     def contender(self, name: str) -> Contender:
         """A method by its name."""
         return next(method for method in self.methods if method.name == name)
