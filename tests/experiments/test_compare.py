@@ -46,6 +46,7 @@ def test_classes_are_grids_of_a_modest_size_unless_points_are_given():
         ({"methods": []}, "at least one"),
         ({"families": ["dc_moter"]}, "dc_motor"),
         ({"families": ["dc_motor{inertial = 2.0}"]}, "inertial"),
+        ({"families": ["dc_motor", "dc_motor{points = 2}"]}, "two classes of one name"),
         ({"horizons": [5]}, "horizons is 5"),
         ({"seeds": 1}, "two or more"),
     ],
@@ -94,8 +95,12 @@ def test_processes_find_the_same(signs):
 
 
 @pytest.mark.slow
-def test_a_trained_policy_is_run_as_it_is(signs):
-    found = small({"robust": METHODS["robust"](steps=2)}, signs)
+def test_a_trained_policy_is_run_as_it_is_and_its_training_is_kept(signs, tmp_path):
+    robust = {"robust": METHODS["robust"](steps=2)}
+    found = small(robust, signs, folder=tmp_path)
+    assert [path.parent.name for path in (tmp_path / "checkpoints").glob("*")] == ["checkpoints"]
+    again = small(robust, signs, folder=tmp_path, seeds=[0, 1, 2, 3])  # other runs of the same training
+    assert [run.excess for run in again.cells[0].runs[:3]] == [run.excess for run in found.cells[0].runs[:3]]
     assert found.left_out == []
     (cell,) = found.cells
     assert cell.num_diverged == 0

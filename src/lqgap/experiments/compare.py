@@ -6,12 +6,13 @@ was stopped goes on, and one with more methods or horizons computes only these. 
 is left out there, with the reason.
 """
 
+import functools
 import inspect
 import re
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from lqgap.arguments import read_count
 from lqgap.errors import InvalidArgumentError, did_you_mean, warn
 from lqgap.experiments.comparison import Cell, ClassOfPlants, Comparison, Contender, LeftOut, OnlineRun
 from lqgap.experiments.methods import METHODS
-from lqgap.experiments.methods.base import AbstractMethod, Knowing, Setting
+from lqgap.experiments.methods.base import AbstractMethod, Knowing, Made, Setting
 from lqgap.experiments.parsing import Source, check_study, read_study
 from lqgap.experiments.plants import Plants, key_for
 from lqgap.experiments.store import Finished, Store, Unit
@@ -62,18 +63,28 @@ class Task:
     horizons: tuple[int, ...]
     seeds: tuple[int, ...]
     truths: Mapping[str, int]
+    folder: Path | None
+
+    def checkpoints(self, horizon: int) -> Path | None:
+        """Where its training over a horizon is kept, whatever it is then run on."""
+        if self.folder is None:
+            return None
+        configuration = {key: self._configuration[key] for key in ("members", "method", "options")}
+        return self.folder / "checkpoints" / Unit("train", configuration | {"horizon": horizon}, seed=0).key
 
     def unit(self, horizon: int) -> Unit:
         """What determines the result over a horizon."""
-        configuration = {
+        return Unit("compare", self._configuration | {"horizon": horizon}, seed=self.seeds[0])
+
+    @property
+    def _configuration(self) -> dict[str, Any]:
+        return {
             "members": fingerprint(self.members),
             "method": type(self.method).__name__,
             "options": self.method.model_dump(),
-            "horizon": horizon,
             "seeds": list(self.seeds),
             "truths": dict(self.truths),
         }
-        return Unit("compare", configuration, seed=self.seeds[0])
 
 
 def compare(
@@ -100,19 +111,29 @@ def compare(
     chosen, classes = read_methods(methods), read_classes(families)
     spans = sorted({read_count("horizons", each, least=10, most=10_000_000) for each in horizons})
     numbers = read_seeds(range(seeds) if isinstance(seeds, int) else seeds)
-    store = None if folder is None else Store(Path(folder) / STORE)
+    place = None if folder is None else Path(folder)
+    store = None if place is None else Store(place / STORE)
     truths = {family: pick_truths(members) for family, members in classes.items()}
     tasks = [
-        Task(family, _with_arrays(members, np.asarray), name, method, tuple(spans), numbers, truths[family])
+        Task(
+            family,
+            _with_arrays(members, np.asarray),
+            name,
+            method,
+            tuple(spans),
+            numbers,
+            truths[family],
+            place,
+        )
         for family, members in classes.items()
         for name, method in chosen.items()
     ]
     cells = _known(store, tasks)
     missing = [_missing(task, cells) for task in tasks]
     missing = [task for task in missing if task.horizons]
-    if missing and folder is not None:
-        require_folder(folder)
-        if store is not None and store.has_other_code():
+    if missing and place is not None and store is not None:
+        require_folder(place)
+        if store.has_other_code():
             notice(f"{store.path} has results of another version of lqgap, which are kept, not used")
     left_out = []
     for outcome in _outcomes(missing, processes):
@@ -170,7 +191,10 @@ def read_classes(
             name: family if isinstance(family, Finite) else _grid(family) for name, family in families.items()
         }
     else:
-        found = dict(_class(spec) for spec in (CLASSES if families is None else families))
+        named = [_class(spec) for spec in (CLASSES if families is None else families)]
+        found = dict(named)
+        if len(found) < len(named):
+            raise InvalidArgumentError("families has two classes of one name: give them by name, in Python")
     if not found:
         raise InvalidArgumentError("families is empty, expected at least one")
     return found
@@ -182,20 +206,24 @@ def work(task: Task) -> dict[int, tuple[dict[str, Any], float]]:
 
     lqgap.enable_x64()  # a process of its own has settings of its own
     members = _with_arrays(task.members, jnp.asarray)
-    cells, made = {}, None
-    for horizon in task.horizons:
-        start = time.perf_counter()
-        is_trained = task.method.kind == "trained"
-        if made is None or not is_trained:
-            setting = Setting(
+
+    @functools.cache
+    def make(horizon: int) -> Made:
+        return task.method.make(
+            Setting(
                 family=members,
                 members=members,
-                horizon=min(horizon, TRAINED_STEPS) if is_trained else horizon,
+                horizon=horizon,
                 ends=False,
                 key=key_for(0, f"train {task.name}"),
-                checkpoints=None,
+                checkpoints=task.checkpoints(horizon),
             )
-            made = task.method.make(setting)
+        )
+
+    cells = {}
+    for horizon in task.horizons:
+        start = time.perf_counter()
+        made = make(min(horizon, TRAINED_STEPS) if task.method.kind == "trained" else horizon)
         if isinstance(made.policy, Knowing):
             raise InvalidArgumentError(f"{task.name} knows the plant: there is nothing to compare")
         found = measure(made.policy, members, horizon=horizon, seeds=task.seeds, truths=task.truths)
@@ -259,7 +287,7 @@ def _known(store: Store | None, tasks: Sequence[Task]) -> dict[tuple[str, str, i
 
 def _missing(task: Task, cells: Mapping[tuple[str, str, int], Cell]) -> Task:
     left = tuple(span for span in task.horizons if (task.family, task.name, span) not in cells)
-    return Task(task.family, task.members, task.name, task.method, left, task.seeds, task.truths)
+    return replace(task, horizons=left)
 
 
 def _outcomes(tasks: Sequence[Task], processes: int) -> Any:
