@@ -4,7 +4,7 @@ import pytest
 
 import lqgap as lg
 from lqgap.experiments import compare as module
-from lqgap.experiments.compare import compare, read_classes, read_methods
+from lqgap.experiments.compare import compare
 from lqgap.experiments.methods import METHODS
 from lqgap.experiments.methods.thompson import Thompson
 
@@ -14,26 +14,6 @@ small = functools.partial(compare, horizons=[40], seeds=3)
 @pytest.fixture(scope="module")
 def signs():
     return {"signs": lg.plants.unknown_sign().grid(2)}
-
-
-def test_methods_have_the_options_that_stand_behind_them():
-    found = read_methods(["map", "thompson{lazy = true}"])
-    assert found == {"map": METHODS["map"](), "thompson{lazy = true}": Thompson(lazy=True)}
-    assert {method.kind for method in read_methods(None).values()} == {"fixed", "trained", "adaptive"}
-
-
-def test_classes_are_grids_of_a_modest_size_unless_points_are_given():
-    found = read_classes(
-        [
-            "dc_motor",
-            "mass_spring_damper{points = 2, stiffness = 1.0, gain = [2.0, 3.0]}",
-            "double_integrator{points = 2, delay = {choices = [1, 2]}}",
-        ]
-    )
-    assert [len(members) for members in found.values()] == [25, 2, 4]
-    springs = found["mass_spring_damper"]
-    assert springs.names == ("gain",)
-    assert springs.parameters.tolist() == [[2.0], [3.0]]
 
 
 @pytest.mark.parametrize(
