@@ -10,7 +10,7 @@ from lqgap.cli.session import Progress, new_table, prepare_jax, printable, shown
 from lqgap.errors import NotConvergedError
 from lqgap.experiments.comparison import Cell, Comparison
 from lqgap.report.comparison import verdict, write
-from lqgap.report.numbers import show, show_seconds
+from lqgap.report.numbers import show
 
 
 def run_compare(
@@ -57,7 +57,9 @@ def run_compare(
 
 def _table(found: Comparison, family: str) -> Table:
     headings = [f">excess, {horizon} steps" for horizon in found.horizons]
-    table = new_table(f"Online methods: {family}", "method", *headings, ">diverged", ">switches", ">a step")
+    table = new_table(
+        f"Online methods: {family}", "method", *headings, ">diverged", ">switches", ">µs a step"
+    )
     cells = {(cell.method, cell.horizon): cell for cell in found.cells if cell.family == family}
     longest = found.at(family, max(found.horizons))
     for last in longest:
@@ -67,7 +69,7 @@ def _table(found: Comparison, family: str) -> Table:
             *map(_excess, row),
             f"{last.num_diverged} of {len(last.runs)}",
             show(last.switches),
-            show_seconds(last.seconds_per_step),
+            show(1e6 * last.seconds_per_step, digits=2),
             style="bold" if last is longest[0] else None,
         )
     return table
