@@ -58,6 +58,8 @@ def test_who_diverged_comes_last_and_equals_are_judged_on_common_noise():
     ranked = comparison(broken, clearly, near, best).at("springs", 100)
     assert [each.method for each in ranked] == ["a", "b", "c", "d"]
     assert [each.method for each in equals(ranked)] == ["a", "b"]
+    same = cell("same", [1.0 + 1e-12, 5.0 + 1e-12, 9.0 + 1e-12])  # by rounding
+    assert len(equals([best, same])) == 2
 
 
 @pytest.mark.parametrize(("step", "value"), [(0, 0.0), (1, 0.1), (50, 1.0), (1000, 2.0)])

@@ -12,6 +12,7 @@ from scipy.stats import t as student
 from lqgap.experiments.record import Kind, Number, Part
 
 FORMAT = 1
+ROUNDING = 1e-6  # relative, of the excess of two methods that do the same
 TIE = 0.95  # confidence with which one method must be better than another that is not its equal
 
 
@@ -185,4 +186,5 @@ def _is_worse(cell: Cell, best: Cell) -> bool:
     gaps = [sum(each) / len(each) for each in by_seed.values()]
     mean = sum(gaps) / len(gaps)
     variance = sum((gap - mean) ** 2 for gap in gaps) / (len(gaps) - 1)
-    return mean > float(student.ppf(TIE, len(gaps) - 1)) * math.sqrt(variance / len(gaps))
+    margin = float(student.ppf(TIE, len(gaps) - 1)) * math.sqrt(variance / len(gaps))
+    return mean > max(margin, ROUNDING * abs(best.mean))

@@ -20,7 +20,10 @@ from lqgap.report.palette import Style, styles_of_methods
 
 PAGE = "comparison.html"
 MarksFn = Callable[[Cell, Style, str], list[Points]]
-SETTLED, STEADY = 0.8, 0.3  # shares of the excess that are paid in the first tenth of the time
+SETTLED, STEADY = (
+    0.1,
+    0.35,
+)  # shares of the excess in the second half of a run: half of it if nothing is learned
 
 
 def render(found: Comparison) -> str:
@@ -202,25 +205,28 @@ def _rows(found: Comparison, title: str, values: dict[tuple[str, str], float]) -
 
 
 def _course(cell: Cell) -> str:
-    """Whether it is still paying."""
-    early = cell.excess_by(cell.horizon // 10) / cell.mean if cell.mean > 0 else 1.0
-    if early >= SETTLED:
-        return f"It pays {show_percent(early, 1.0)} of that in the first tenth of the time: it has learned."
-    if early <= STEADY:
-        return "It pays at a steady rate to the end."
-    return (
-        f"It pays {show_percent(early, 1.0)} of that in the first tenth of the time, and is still learning."
-    )
+    """Whether it is still paying at the end."""
+    late = _late(cell)
+    share = f"{show_percent(late, 1.0) if late > 0 else 'nothing'} of that in the second half of the time"
+    if late <= SETTLED:
+        return f"It pays {share}: it has learned."
+    return f"It pays {share}: it {'does not learn more' if late >= STEADY else 'is still learning'}."
 
 
 def _behind(found: Comparison, best: Cell, other: Cell) -> str:
-    """How much more another one pays, and when."""
-    tenth, more = other.horizon // 10, other.mean - best.mean
-    early = (other.excess_by(tenth) - best.excess_by(tenth)) / more if more > 0 else 1.0
+    """How much more another one pays, and what for."""
     ratio = other.mean / best.mean if best.mean > 0 else math.inf
     factor = f"{100 * (ratio - 1):.0f} % more" if ratio < 1.5 else f"{show(ratio, digits=2)} times as much"
-    when = "most of it at first, while it learns" if early > 0.5 else "most of it later: it goes on paying"
-    return f"{_label(found, other)} pays {factor}, {when}."
+    why = "learning costs it more"
+    if _late(other) >= STEADY:
+        why = "it learns little, and pays on at every step"
+    elif _late(other) > max(SETTLED, _late(best)):
+        why = "it takes longer to learn"
+    return f"{_label(found, other)} pays {factor}: {why}."
+
+
+def _late(cell: Cell) -> float:
+    return 1 - cell.excess_by(cell.horizon // 2) / cell.mean if cell.mean > 0 else 0.0
 
 
 def _label(found: Comparison, cell: Cell) -> str:
