@@ -62,6 +62,16 @@ def test_who_diverged_comes_last_and_equals_are_judged_on_common_noise():
     assert len(equals([best, same])) == 2
 
 
+def test_the_worst_truth_is_that_with_the_largest_mean_of_runs_that_held():
+    one = cell("a", [1.0, 2.0, 3.0], diverged=[2])
+    other = [
+        run.model_copy(update={"truth": "lowest J", "excess": 9.0, "diverged_at": None}) for run in one.runs
+    ]
+    assert one.worst == 1.5
+    assert one.model_copy(update={"runs": [*one.runs, *other]}).worst == 9.0
+    assert math.isnan(cell("a", [1.0, 2.0, 3.0], diverged=[0, 1, 2]).worst)
+
+
 @pytest.mark.parametrize(("step", "value"), [(0, 0.0), (1, 0.1), (50, 1.0), (1000, 2.0)])
 def test_growth_is_read_at_the_last_step_shown(step, value):
     assert cell("a", [1.0, 2.0, 3.0]).excess_by(step) == value

@@ -86,6 +86,16 @@ class Cell(Part):
         held = sorted(run.excess for run in self.runs if run.diverged_at is None)
         return held[len(held) // 2] if held else math.nan
 
+    @property
+    def worst(self) -> float:
+        """The largest mean on one truth, of the runs that held there: what robust training is for."""
+        by_truth: dict[str, list[float]] = {run.truth: [] for run in self.runs}
+        for run in self.runs:
+            if run.diverged_at is None:
+                by_truth[run.truth].append(run.excess)
+        means = [sum(each) / len(each) if each else math.nan for each in by_truth.values()]
+        return math.nan if any(map(math.isnan, means)) else max(means)
+
     def excess_by(self, step: int) -> float:
         """The mean at the last step shown that is not after this one."""
         return next(
@@ -158,6 +168,7 @@ class Comparison(Part):
                 "horizon": cell.horizon,
                 "excess": cell.mean,
                 "half": cell.half,
+                "worst": cell.worst,
                 "median": cell.median,
                 "share": cell.mean / (cell.optimum * (cell.horizon + 1)),
                 "switches": cell.switches,
