@@ -27,6 +27,7 @@ from .evaluation import find_worst as find_worst
 from .evaluation import gap as gap
 from .evaluation import regret as regret
 from .evaluation import rollout as rollout
+from .experiments.compare import compare as compare
 from .policies import Controller as Controller
 from .policies import load_policy as load_policy
 from .policies import save_policy as save_policy

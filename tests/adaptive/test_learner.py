@@ -8,9 +8,23 @@ import pytest
 from naive_vtr import random_class
 
 import lqgap as lg
-from lqgap.adaptive import LQGVTR, VTROptions, run
+from lqgap.adaptive import (
+    LQGVTR,
+    CertaintyEquivalence,
+    FilterBank,
+    ThompsonSampling,
+    TrainedPolicy,
+    VTROptions,
+    run,
+)
+from lqgap.policies import ModelBank
 
 LEARNERS = {
+    "mixture": lambda members: FilterBank(members),
+    "hysteresis": lambda members: FilterBank(members, "hysteresis"),
+    "certainty equivalence": lambda members: CertaintyEquivalence(members, probing=0.1),
+    "Thompson sampling, lazy": lambda members: ThompsonSampling(members, lazy=True),
+    "trained": lambda members: TrainedPolicy(ModelBank(members), members),
     "LQG-VTR": lambda members: LQGVTR(members),
     "LQG-VTR, minimax": lambda members: LQGVTR(members, options=VTROptions(plan="minimax")),
     "LQG-VTR as in the paper": lambda members: LQGVTR(members, options=VTROptions.as_in_the_paper()),

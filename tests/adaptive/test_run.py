@@ -144,3 +144,25 @@ def test_bad_arguments_are_named(springs):
         run(StationaryLQG(springs[0]), springs[0], key=jax.random.key(0))
     with pytest.raises(lg.InvalidArgumentError, match="plants has 9"):
         run_many(algorithm, springs.systems, keys=jax.random.split(jax.random.key(0), 2))
+
+
+def test_a_run_that_diverges_ends_with_a_named_event_and_its_sums_stay():
+    """The gain has the wrong sign: outputs grow by 1.6 a step until they are far."""
+    truth, wrong = (lg.LQG([[0.9]], [[gain]], [[1.0]], R=[[1e-3]]) for gain in (1.0, -1.0))
+    traces = run_many(StationaryLQG(wrong), truth, keys=jax.random.split(jax.random.key(0), 3), horizon=600)
+    J_0 = 1 + 1 / (1 - 0.81)  # of y alone: C x + v
+    for trace in traces:
+        event = trace.events[-1]
+        assert (event.name, event.step) == ("diverged", trace.diverged_at)
+        assert trace.diverged_at < 60
+        after = trace.steps >= trace.diverged_at
+        assert np.all(trace.excess[after] == trace.excess[-1])
+        np.testing.assert_allclose(trace.regret[after], trace.regret[-1], rtol=1e-12)
+        # The last input of a run costs about (1.9 x)^2, and y = x was below 1000 sqrt(J_0).
+        assert 1e4 < trace.excess[-1] < 4 * 1e6 * J_0 * (1.9 * 0.8) ** 2
+
+
+def test_a_run_that_holds_has_not_diverged(springs):
+    trace = run(StationaryLQG(springs[4]), springs[4], key=jax.random.key(0), horizon=100)
+    assert trace.diverged_at is None
+    assert trace.num_switches == 0

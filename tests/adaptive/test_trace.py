@@ -11,7 +11,7 @@ from lqgap.policies import StationaryLQG
 PLANT = lg.LQG([[0.5]], [[1.0]], [[1.0]])
 
 
-def block(length, *, num_changes=0, status=0, figure=0.0):
+def block(length, *, num_changes=0, status=0, figure=0.0, has_diverged=False):
     """A block of one run with three members and one parameter."""
     told = Snapshot(
         acts_on=jnp.asarray([0.5]),
@@ -21,11 +21,12 @@ def block(length, *, num_changes=0, status=0, figure=0.0):
         figures={"J": jnp.asarray(0.0)},
     )
     zero = jnp.asarray(0.0)
-    one = StepRecord(told, zero, zero, zero, jnp.asarray(True))
+    one = StepRecord(told, zero, zero, zero, jnp.asarray(True), jnp.asarray(False))
     steps = jax.tree.map(lambda leaf: np.tile(np.asarray(leaf), (1, length) + (1,) * leaf.ndim), one)
     steps.told.num_changes[0] = num_changes
     steps.told.status[0] = status
     steps.told.figures["J"][0] = figure
+    steps.has_diverged[0] = has_diverged
     return steps
 
 
@@ -46,6 +47,8 @@ def test_blocks_are_thinned_and_every_change_is_a_switch():
     assert trace.switches[0].theta == (0.5,)
     assert trace.switches[1].figures == {"J": 2.0}
     assert list(trace.num_members) == [3, 3, 3, 3]
+    assert trace.num_switches == 2
+    assert trace.diverged_at is None
     assert list(trace.seconds) == [0.1, 0.2]
     assert trace.is_truth_inside
 
@@ -73,3 +76,21 @@ def test_a_policy_that_is_no_learner_has_no_sets():
     account.add(0, block(10), 0.1)
     (trace,) = account.traces()
     assert trace.num_members is None
+
+
+def test_the_first_step_of_a_divergence_is_an_event():
+    account = builder()
+    account.add(0, block(10, has_diverged=np.arange(10) >= 4), 0.1)
+    account.add(10, block(10, has_diverged=True), 0.2)
+    (trace,) = account.traces()
+    assert trace.diverged_at == 4
+    assert [(event.step, event.name) for event in trace.events] == [(4, "diverged")]
+
+
+def test_thousands_of_switches_are_counted_and_only_the_first_are_kept():
+    account = builder(last=3_999)
+    for first in range(0, 4_000, 500):
+        account.add(first, block(500, num_changes=first + np.arange(500)), 0.1)
+    (trace,) = account.traces()
+    assert trace.num_switches == 3_999
+    assert 1_000 <= len(trace.switches) < 1_500

@@ -11,7 +11,7 @@ from lqgap.simulators import Finite
 def test_biases_tend_to_the_average_cost_and_begin_with_that_of_the_prior():
     plant = random_plant(3)
     optimum = lg.solve(plant)
-    real = read_plants(plant, count=1)
+    real = read_plants(plant, count=1).reference
     np.testing.assert_allclose(real.biases[0, -1], optimum.J, rtol=1e-8)
     # E h_0 = tr(zeta Cov(xhat_0|0)) + tr(Q Cov(y_0)), of the first observation alone.
     C, V, S0, Q = (np.asarray(part) for part in (plant.C, plant.V, plant.S0, plant.Q))
@@ -43,3 +43,10 @@ def test_a_truth_that_is_none_is_named(truth):
 def test_plants_must_be_one_or_as_many_as_runs():
     with pytest.raises(lg.InvalidArgumentError, match="plants has 4"):
         read_plants(lg.stack(random_class(0)), count=3)
+
+
+def test_runs_are_far_a_thousand_times_beyond_those_without_control():
+    stable, unstable = (lg.LQG([[pole]], [[1.0]], [[1.0]], Q=[[2.0]]) for pole in (0.5, 1.1))
+    open_loop = 2 * (1 / (1 - 0.25) + 1)  # y'Qy of x = w + 0.5 x
+    np.testing.assert_allclose(read_plants(stable, count=1).ceiling, [1e6 * open_loop])
+    np.testing.assert_allclose(read_plants(unstable, count=1).ceiling, [1e6 * float(lg.solve(unstable).J)])

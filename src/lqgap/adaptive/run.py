@@ -3,9 +3,13 @@
 The plant runs in innovations form, and regret is taken by the identity of `evaluation.regret`, which holds in
 expectation for every policy. Steps run in compiled blocks, whose full account is thinned before the next:
 memory does not grow with the horizon, except for the trace.
+
+A run has diverged, and ends, where y'Qy > 1e6 J_0, with J_0 the average cost without control (the optimal one
+if there is none), or where u is not a number: its sums stay as they are, and u is zero from there on.
 """
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -16,13 +20,12 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from lqgap.adaptive.learner import AbstractLearner, nothing_told
 from lqgap.adaptive.trace import StepRecord, Trace, TraceBuilder
-from lqgap.adaptive.truth import read_plants, read_truth
+from lqgap.adaptive.truth import RealPlant, read_plants, read_truth
 from lqgap.arguments import IntLike, KeysLike, read_count, read_keys
 from lqgap.batches import batch_of_one, take
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import require_fit
 from lqgap.evaluation.noise import standard_normal
-from lqgap.evaluation.regret import StationaryReference
 from lqgap.linalg import quadratic
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
@@ -47,6 +50,7 @@ class RunState(eqx.Module):
     excess_cost: Float[Array, ""]  # sum (c - J)
     transient: Float[Array, ""]
     is_inside: Bool[Array, ""]
+    has_diverged: Bool[Array, ""]
 
 
 def run(
@@ -94,7 +98,7 @@ def run_many(
     last, keys = _read_last(require_policy("policy", policy), horizon), read_keys(keys)
     num_points = read_count("num_points", num_points, least=1, most=1_000_000)
     real = read_plants(plants, count=len(keys))
-    require_fit(policy, real.plant)
+    require_fit(policy, real.reference.plant)
     allowed = read_limits(limits, num_inputs=policy.num_inputs)
     members = policy.members if isinstance(policy, AbstractLearner) else None
     where = None if members is None else read_truth(members, real, truth, count=len(keys))
@@ -123,18 +127,19 @@ def _read_last(policy: AbstractPolicy, horizon: IntLike | None) -> int:
 
 
 @eqx.filter_jit
-def _start(policy: AbstractPolicy, plants: StationaryReference, keys: Array) -> RunState:
-    def of_run(real: StationaryReference, key: Array) -> RunState:
+def _start(policy: AbstractPolicy, plants: RealPlant, keys: Array) -> RunState:
+    def of_run(real: RealPlant, key: Array) -> RunState:
         zero = jnp.asarray(0.0)
         return RunState(
             time=jnp.asarray(0),
             memory=without_losses(policy.init(key)),
-            predicted=jnp.zeros_like(real.plant.A[0]),
-            u_last=jnp.zeros_like(real.plant.B[0]),
+            predicted=jnp.zeros_like(real.reference.plant.A[0]),
+            u_last=jnp.zeros_like(real.reference.plant.B[0]),
             excess=zero,
             excess_cost=zero,
             transient=zero,
             is_inside=jnp.asarray(True),
+            has_diverged=jnp.asarray(False),
         )
 
     # Weakly typed scalars would become strongly typed after the first block and trigger a recompilation.
@@ -146,7 +151,7 @@ def _start(policy: AbstractPolicy, plants: StationaryReference, keys: Array) -> 
 @eqx.filter_jit
 def _block(
     policy: AbstractPolicy,
-    plants: StationaryReference,
+    plants: RealPlant,
     truths: Array | None,
     limits: Limits,
     keys: Array,
@@ -155,9 +160,9 @@ def _block(
     is_alone: bool,
 ) -> tuple[RunState, StepRecord]:
     def of_run(
-        real: StationaryReference, truth: Array | None, key: Array, state: RunState
+        real: RealPlant, truth: Array | None, key: Array, state: RunState
     ) -> tuple[RunState, StepRecord]:
-        shape = (BLOCK, real.plant.num_outputs)
+        shape = (BLOCK, real.reference.plant.num_outputs)
         normals = standard_normal(jax.random.fold_in(key, first), shape, jnp.float64)
 
         def step(state: RunState, normal: Array, **how: Any) -> tuple[RunState, StepRecord]:
@@ -173,25 +178,33 @@ def _block(
 
 def _step(
     policy: AbstractPolicy,
-    real: StationaryReference,
+    real: RealPlant,
     truth: Int[Array, ""] | None,
     limits: Limits,
     state: RunState,
     normal: Array,
     **how: Any,
 ) -> tuple[RunState, StepRecord]:
-    optimum, now = real.optimum, state.time
-    seen = real.emit(now, state.predicted, normal)
+    reference, now = real.reference, state.time
+    plant, optimum = reference.plant, reference.optimum
+    seen = reference.emit(now, state.predicted, normal)
     memory, u = policy.step(state.memory, seen.y, state.u_last, **how)
-    u = limits.clip(u)
+    output_cost = quadratic(seen.y, plant.Q)
+    has_diverged = state.has_diverged | ~jnp.all(jnp.isfinite(u)) | ~(output_cost <= real.ceiling)
+    u = jnp.where(has_diverged, 0.0, limits.clip(u))
     told = policy.snapshot(memory) if isinstance(policy, AbstractLearner) else nothing_told()
-    predicted = steady_predict(real.plant, seen.xhat, u)
-    excess = state.excess + quadratic(u + optimum.K @ seen.xhat, optimum.M)
-    cost = quadratic(seen.y, real.plant.Q) + quadratic(u, real.plant.R)
-    transient = state.transient + real.drift(now)
-    is_inside = state.is_inside if truth is None else told.plausible[truth]
-    state = RunState(
-        now + 1, memory, predicted, u, excess, state.excess_cost + cost - optimum.J, transient, is_inside
+    after = RunState(
+        time=now + 1,
+        memory=memory,
+        predicted=steady_predict(plant, seen.xhat, u),
+        u_last=u,
+        excess=state.excess + quadratic(u + optimum.K @ seen.xhat, optimum.M),
+        excess_cost=state.excess_cost + output_cost + quadratic(u, plant.R) - optimum.J,
+        transient=state.transient + reference.drift(now),
+        is_inside=state.is_inside if truth is None else told.plausible[truth],
+        has_diverged=has_diverged,
     )
-    regret = real.biases[0] + excess + transient - real.bias_after(now, predicted)
-    return state, StepRecord(told, regret, state.excess_cost, excess, is_inside)
+    ended = replace(state, time=now + 1, memory=memory, u_last=u, has_diverged=has_diverged)
+    after = jax.tree.map(lambda end, new: jnp.where(has_diverged, end, new), ended, after)
+    regret = reference.biases[0] + after.excess + after.transient - reference.bias_after(now, after.predicted)
+    return after, StepRecord(told, regret, after.excess_cost, after.excess, after.is_inside, has_diverged)

@@ -15,6 +15,11 @@ from jaxtyping import Array, Bool, Float
 from lqgap.adaptive.learner import AbstractLearner, Snapshot
 from lqgap.policies import AbstractPolicy
 
+MOST_SWITCHES = 1_000  # of a run that are kept, about; all are counted
+DIVERGED = (
+    "the outputs are a thousand times as large as without control, or the input is not a number: the run "
+    "ends here, and its sums stay as they are"
+)
 RESUMED = "the observations fit a member again: the learner is in control"
 
 
@@ -54,9 +59,11 @@ class Trace:
     num_members: np.ndarray | None  # None if there are no sets of members
     theta: np.ndarray  # of the model acted on; no columns if there is none
     figures: Mapping[str, np.ndarray]  # of the learner's own
-    switches: tuple[Switch, ...]
+    switches: tuple[Switch, ...]  # the first of them, if there are thousands
+    num_switches: int
     events: tuple[Event, ...]
     is_truth_inside: bool | None  # of the sets of all steps
+    diverged_at: int | None  # the step of it, if it has
     num_stopped: int  # steps of an alarm, in which another policy is in control if there is one
     seconds: np.ndarray  # since the start, after compilation, at the end of every block of steps
 
@@ -74,6 +81,7 @@ class StepRecord(eqx.Module):
     regret_by_cost: Float[Array, ""]
     excess: Float[Array, ""]
     is_inside: Bool[Array, ""]
+    has_diverged: Bool[Array, ""]
 
 
 class TraceBuilder:
@@ -92,6 +100,7 @@ class TraceBuilder:
         self.num_changes = np.zeros(count, dtype=int)
         self.num_stopped = np.zeros(count, dtype=int)
         self.is_inside = np.ones(count, dtype=bool)
+        self.diverged_at: list[int | None] = [None] * count
         self.seconds: list[float] = []
 
     def add(self, first: int, steps: StepRecord, seconds: float) -> None:
@@ -104,6 +113,7 @@ class TraceBuilder:
         self.is_inside &= np.all(steps.is_inside, axis=1)
         self._note_switches(steps, first, seconds)
         self._note_events(told, first)
+        self._note_divergence(steps, first)
         kept = np.flatnonzero((at % self.every == 0) | (at == self.last))
         self.rows.append(
             {
@@ -128,8 +138,10 @@ class TraceBuilder:
                 num_members=columns["num_members"][number].copy() if self.has_sets else None,
                 figures={name.removeprefix("figure "): columns[name][number].copy() for name in figures},
                 switches=tuple(self.switches[number]),
+                num_switches=int(self.num_changes[number]),
                 events=tuple(sorted(self.events[number], key=lambda event: event.step)),
                 is_truth_inside=bool(self.is_inside[number]) if self.is_known else None,
+                diverged_at=self.diverged_at[number],
                 num_stopped=int(self.num_stopped[number]),
                 seconds=np.asarray(self.seconds),
             )
@@ -140,6 +152,7 @@ class TraceBuilder:
         told = steps.told
         is_switch = np.diff(told.num_changes, axis=1, prepend=self.num_changes[:, None]) > 0
         self.num_changes = told.num_changes[:, -1]
+        is_switch &= np.asarray([len(kept) < MOST_SWITCHES for kept in self.switches])[:, None]
         for number, index in zip(*map(np.ndarray.tolist, np.nonzero(is_switch)), strict=True):
             switch = Switch(
                 step=first + index,
@@ -158,3 +171,11 @@ class TraceBuilder:
             status = int(told.status[number, index])
             name, advice = self.reasons[status - 1] if status else ("resumed", RESUMED)
             self.events[number].append(Event(first + index, name, advice))
+
+    def _note_divergence(self, steps: StepRecord, first: int) -> None:
+        has_diverged = np.asarray(steps.has_diverged)
+        for number in np.flatnonzero(has_diverged[:, -1]):
+            if self.diverged_at[number] is None:
+                step = first + int(np.argmax(has_diverged[number]))
+                self.diverged_at[number] = step
+                self.events[number].append(Event(step, "diverged", DIVERGED))

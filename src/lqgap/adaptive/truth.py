@@ -2,21 +2,33 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
+from lqgap.evaluation.exact import average_excess
 from lqgap.evaluation.regret import StationaryReference, stationary_reference
+from lqgap.policies import Zero
 from lqgap.simulators import Finite
 from lqgap.simulators.finite import Members
-from lqgap.systems import LQG
+from lqgap.systems import LQG, Optimum
 from lqgap.systems.settling import MOST, settle_filters
 
+FAR = 1_000.0  # times as large as without control: outputs of a run that has diverged
 
-def read_plants(plants: Members, *, count: int) -> StationaryReference:
+
+class RealPlant(eqx.Module):
+    """A plant with its optimum, and the largest y'Qy of a run that has not diverged."""
+
+    reference: StationaryReference
+    ceiling: Float[Array, ""]
+
+
+def read_plants(plants: Members, *, count: int) -> RealPlant:
     """A plant for each run: one for all, or a batch of as many."""
     systems = Finite.of(plants, name="plants").systems
     if len(systems.A) not in (1, count):
@@ -32,10 +44,10 @@ def read_plants(plants: Members, *, count: int) -> StationaryReference:
     return take(real, rows)
 
 
-def read_truth(members: Finite, plants: StationaryReference, truth: Any, *, count: int) -> Array | None:
+def read_truth(members: Finite, plants: RealPlant, truth: Any, *, count: int) -> Array | None:
     """The number of the member that is, or is nearest to, the truth of every run; None if it is not known."""
     if truth is None:
-        found = [_equal_member(members.systems, take(plants.plant, i)) for i in range(count)]
+        found = [_equal_member(members.systems, take(plants.reference.plant, i)) for i in range(count)]
         if any(index is None for index in found):
             return None
         truth = np.asarray(found)
@@ -68,4 +80,13 @@ def _equal_member(systems: LQG, plant: LQG) -> int | None:
     return int(np.argmax(same)) if np.any(same) else None
 
 
-_real_plants = jax.jit(jax.vmap(stationary_reference, in_axes=(0, 0, 1, 1)))
+@jax.jit
+def _real_plants(systems: LQG, optima: Optimum, L: Array, S: Array) -> RealPlant:
+    nothing = Zero(num_inputs=systems.num_inputs, num_outputs=systems.num_outputs).at(0)
+
+    def of_plant(plant: LQG, optimum: Optimum, L: Array, S: Array) -> RealPlant:
+        extra = average_excess(nothing, plant, optimum)
+        typical = optimum.J + jnp.where(jnp.isfinite(extra), extra, 0.0)
+        return RealPlant(stationary_reference(plant, optimum, L, S), FAR**2 * typical)
+
+    return jax.vmap(of_plant, in_axes=(0, 0, 1, 1))(systems, optima, L, S)

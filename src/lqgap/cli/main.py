@@ -231,6 +231,48 @@ def adapt(
 
 
 @app.command()
+def compare(  # noqa: PLR0913, PLR0917
+    families: Annotated[
+        list[str] | None,
+        typer.Argument(help="Classes: built-in ones, such as 'dc_motor{points = 3}', or study files."),
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="A method, such as 'thompson{lazy = true}' (repeat for more; default: all)."),
+    ] = None,
+    horizon: Annotated[
+        list[int] | None,
+        typer.Option(min=10, max=10_000_000, help="Number of steps (repeat for more; default: 1000)."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=2, max=100_000, help="Runs on each real plant.")] = 20,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--output", parser=read_output, help="The folder; a comparison that was stopped goes on."
+        ),
+    ] = Path("lqgap-compare"),
+    processes: Annotated[int, typer.Option(min=1, max=1024, help="Number of processes on this machine.")] = 2,
+    as_json: Json = False,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run online methods on members of classes, on common noise: what each pays until it has learned."""
+    from lqgap.cli.compare import run_compare
+    from lqgap.cli.session import Progress
+
+    run_compare(
+        families or [],
+        output,
+        methods=method or [],
+        horizons=horizon or [1_000],
+        seeds=seeds,
+        processes=processes,
+        as_json=as_json,
+        progress=Progress(verbose=verbose, quiet=quiet),
+    )
+
+
+@app.command()
 def sweep(  # noqa: PLR0913, PLR0917
     study: Study = None,
     over: Annotated[

@@ -19,7 +19,7 @@ from lqgap.errors import LqgapError
 from lqgap.experiments.record import BoundsSheet, Record
 from lqgap.files import write_if_changed
 from lqgap.report import numbers
-from lqgap.report.answer import answer
+from lqgap.report.answer import Answer, answer
 from lqgap.report.figure import Figure, Panel, Points, Rule, Span
 from lqgap.report.gaps import bracket_bar, gap_against_horizon, gap_by_method, gap_by_plant
 from lqgap.report.interactive import draw, plain
@@ -52,8 +52,8 @@ class Section:
 
     name: str
     title: str
-    figures_fn: Callable[[Record], Sequence[Figure | None]] = lambda _: ()
-    text_fn: Callable[[Record], Any] = lambda _: None
+    figures_fn: Callable[[Any], Sequence[Figure | None]] = lambda _: ()
+    text_fn: Callable[[Any], Any] = lambda _: None
 
     @property
     def template(self) -> str:
@@ -95,17 +95,33 @@ SECTIONS = (
 
 def render(record: Record) -> str:
     """The page of a record; sections without data are left out."""
-    figures = figures_by_section(record)
+    return assemble(record, answer(record), SECTIONS, subject="sim-to-real report")
+
+
+def assemble(found: Any, lead: Answer, sections: Sequence[Section], *, subject: str) -> str:
+    """A page of sections on anything that has a title, methods and warnings.
+
+    Args:
+        found: what sections show; templates know it as `record`.
+        lead: the sentence on top.
+    """
+    figures = figures_of(found, sections)
     panels = {
         panel_id(figure, index): draw(panel)
         for group in figures.values()
         for figure in group
         for index, panel in enumerate(figure.panels)
     }
-    sections = [
-        {"name": each.name, "title": each.title, "template": each.template, "figures": figures[each.name]}
-        for each in SECTIONS
-        if figures[each.name] or each.text_fn(record)
+    shown = [
+        {
+            "name": each.name,
+            "title": each.title,
+            "template": each.template,
+            "figures": figures[each.name],
+            "text": text,
+        }
+        for each in sections
+        if (text := each.text_fn(found)) or figures[each.name]
     ]
     style, scripts = _style(), (_read("plotly-basic.min.js"), _read("figures.js"))
     policy = (
@@ -113,11 +129,12 @@ def render(record: Record) -> str:
         f"style-src {_hash(style)}; img-src data:; base-uri 'none'; form-action 'none'"
     )
     return _template().render(
-        record=record,
-        answer=answer(record),
-        sections=sections,
+        record=found,
+        subject=subject,
+        answer=lead,
+        sections=shown,
         panels=panels,
-        styles=styles_of_methods(record),
+        styles=styles_of_methods(found),
         policy=policy,
         style=style,
         scripts=scripts,
@@ -140,7 +157,12 @@ def write(record: Record, folder: Path, *, figures: bool = False) -> list[Path]:
 
 def figures_by_section(record: Record) -> dict[str, list[Figure]]:
     """All figures of a record by the section that they stand in."""
-    return {section.name: [figure for figure in section.figures_fn(record) if figure] for section in SECTIONS}
+    return figures_of(record, SECTIONS)
+
+
+def figures_of(found: Any, sections: Sequence[Section]) -> dict[str, list[Figure]]:
+    """The same of any sections."""
+    return {each.name: [figure for figure in each.figures_fn(found) if figure] for each in sections}
 
 
 def panel_id(figure: Figure, index: int) -> str:

@@ -8,6 +8,7 @@ from the background by 3:1 or more; dashes and symbols tell methods of one hue a
 from dataclasses import dataclass
 from itertools import pairwise
 
+from lqgap.experiments.comparison import Comparison
 from lqgap.experiments.methods import METHODS
 from lqgap.experiments.record import Record
 
@@ -84,7 +85,7 @@ def shade(share: float) -> str:
     return f"heat-{round(min(max(share, 0.0), 1.0) * (NUM_SHADES - 1))}"
 
 
-def styles_of_methods(record: Record) -> dict[str, Style]:
+def styles_of_methods(record: Record | Comparison) -> dict[str, Style]:
     """A method looks the same on every page; what no controller can know is grey."""
     known = [name for name, method in METHODS.items() if method.kind != "reference"]
     known.sort(key=lambda name: not METHODS[name].is_default)

@@ -22,7 +22,9 @@ def test_methods_of_a_study_that_names_none_are_the_usual_eight():
     assert usual == ["nominal", "linear", "bank", "randomized", "robust", "identify", "vtr", "oracle"]
 
 
-@pytest.mark.parametrize("name", ["nominal", "bank", "map", "thompson", "identify"])
+@pytest.mark.parametrize(
+    "name", ["nominal", "bank", "map", "hysteresis", "certainty", "thompson", "identify"]
+)
 def test_policies_go_on_unless_the_task_ends(setting, name):
     method = METHODS[name]()
     assert method.make(setting()).policy.horizon is None

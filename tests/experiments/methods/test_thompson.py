@@ -1,8 +1,10 @@
 import equinox as eqx
+import pytest
 
+from lqgap.adaptive import ThompsonSampling
 from lqgap.experiments.methods.thompson import Thompson
-from lqgap.policies import ModelBank
 
 
-def test_a_member_that_is_drawn_leads_the_bank(setting, members):
-    assert eqx.tree_equal(Thompson().make(setting()).policy, ModelBank(members.systems, mode="thompson"))
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_member_that_is_drawn_leads(setting, members, lazy):
+    assert eqx.tree_equal(Thompson(lazy=lazy).make(setting()).policy, ThompsonSampling(members, lazy=lazy))

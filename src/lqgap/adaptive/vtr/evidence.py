@@ -160,10 +160,7 @@ class Evidence(eqx.Module):
         self, among: Bool[Array, " member"], *, delta: Float[Array, ""]
     ) -> Bool[Array, " member"]:
         """The given members that the likelihood leaves; the likeliest of them always is."""
-        mixture = jax.nn.logsumexp(self.log_likelihood) - jnp.log(len(self.log_likelihood))
-        best = jnp.argmax(jnp.where(among, self.log_likelihood, -jnp.inf))
-        is_likely = self.log_likelihood >= mixture + jnp.log(delta)
-        return among & (is_likely | (jnp.arange(len(among)) == best))
+        return likely_members(self.log_likelihood, among, delta=delta)
 
     def misfit(self) -> Float[Array, ""]:
         """log min_i E_i: the evidence of the innovations against the best-fitting member."""
@@ -194,6 +191,16 @@ class Evidence(eqx.Module):
             return L, law
         L, S = jax.vmap(lambda losses, *model: losses.gains(*model))(self.losses, filters.C, L, law.S)
         return L, jax.vmap(innovation_law)(S)
+
+
+def likely_members(
+    log_likelihood: Float[Array, " member"], among: Bool[Array, " member"], *, delta: Float[Array, ""]
+) -> Bool[Array, " member"]:
+    """The given members that log-likelihoods leave; the likeliest of them always is."""
+    mixture = jax.nn.logsumexp(log_likelihood) - jnp.log(len(log_likelihood))
+    best = jnp.argmax(jnp.where(among, log_likelihood, -jnp.inf))
+    is_likely = log_likelihood >= mixture + jnp.log(delta)
+    return among & (is_likely | (jnp.arange(len(among)) == best))
 
 
 def _log_ratios(

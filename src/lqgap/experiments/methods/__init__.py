@@ -2,6 +2,8 @@
 
 from lqgap.experiments.methods.bank import Bank
 from lqgap.experiments.methods.base import AbstractMethod
+from lqgap.experiments.methods.certainty import Certainty
+from lqgap.experiments.methods.hysteresis import Hysteresis
 from lqgap.experiments.methods.identify import Identify
 from lqgap.experiments.methods.likeliest import Likeliest
 from lqgap.experiments.methods.linear import Linear
@@ -17,6 +19,8 @@ METHODS: dict[str, type[AbstractMethod]] = {
     "linear": Linear,
     "bank": Bank,
     "map": Likeliest,
+    "hysteresis": Hysteresis,
+    "certainty": Certainty,
     "thompson": Thompson,
     "randomized": Randomized,
     "robust": Robust,

@@ -1,18 +1,22 @@
 """Thompson sampling."""
 
+from pydantic import Field
+
 from lqgap.experiments.methods.base import AbstractMethod, Made, Setting
 
 
 class Thompson(AbstractMethod):
-    """Options of Thompson sampling: none."""
+    """Options of Thompson sampling."""
 
     label = "Thompson sampling"
-    kind = "fixed"
-    about = "Acts at every step by the controller of a member drawn by its posterior weight."
+    kind = "adaptive"
+    about = "Acts by the controller of a member drawn by its posterior weight."
     is_default = False
 
-    def make(self, setting: Setting) -> Made:
-        """The bank of the class, led by a member that is drawn."""
-        from lqgap.policies import ModelBank
+    lazy: bool = Field(default=False, description="whether a member is kept until the weights have moved")
 
-        return Made(ModelBank(setting.members.systems, horizon=setting.planned, mode="thompson"))
+    def make(self, setting: Setting) -> Made:
+        """The learner over the class."""
+        from lqgap.adaptive import ThompsonSampling
+
+        return Made(ThompsonSampling(setting.members, lazy=self.lazy, horizon=setting.planned))

@@ -1,0 +1,1 @@
+"""Rivals of LQG-VTR over a finite class."""

@@ -1,0 +1,118 @@
+"""Who is compared on what: methods and classes by name, with options in braces after it.
+
+    thompson{lazy = true}        dc_motor{points = 3, friction = [0.002, 0.004]}        study.toml
+
+Options are TOML and are read as strictly as a study. A class is a grid of its family.
+"""
+
+import inspect
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lqgap.errors import InvalidArgumentError, did_you_mean
+from lqgap.experiments.methods import METHODS
+from lqgap.experiments.methods.base import AbstractMethod
+from lqgap.experiments.parsing import Source, check_study, read_study
+from lqgap.experiments.plants import Plants
+from lqgap.simulators import AbstractFamily, Finite, plants
+
+CLASSES = (
+    "mass_spring_damper",
+    "dc_motor",
+    "web_server",
+    'boeing_747{measured = "speed_and_attitude", points = 2}',
+    "unknown_sign",
+    "two_mass_spring",
+    "thermal_zones{points = 3}",
+    "overactuated",
+)
+MOST_POINTS, MOST_MEMBERS = 5, 81  # of a class whose points are not given
+SPEC = re.compile(r"\s*([^\s{]+)\s*(\{.*\})?\s*", re.DOTALL)
+
+
+def read_methods(methods: Sequence[str] | Mapping[str, AbstractMethod] | None) -> dict[str, AbstractMethod]:
+    """Methods by name, with their options."""
+    if methods is None:
+        methods = [name for name, method in METHODS.items() if method.kind != "reference"]
+    found = dict(methods) if isinstance(methods, Mapping) else {spec: _method(spec) for spec in methods}
+    for name, method in found.items():
+        if method.kind == "reference":
+            raise InvalidArgumentError(f"{name} is what all others are measured against: its excess is zero")
+    if not found:
+        raise InvalidArgumentError("methods is empty, expected at least one")
+    return found
+
+
+def read_classes(
+    families: Sequence[str] | Mapping[str, AbstractFamily | Finite] | None,
+) -> dict[str, Finite]:
+    """Finite classes by name."""
+    if isinstance(families, Mapping):
+        found = {
+            name: family if isinstance(family, Finite) else _grid(family) for name, family in families.items()
+        }
+    else:
+        named = [_class(spec) for spec in (CLASSES if families is None else families)]
+        found = dict(named)
+        if len(found) < len(named):
+            raise InvalidArgumentError("families has two classes of one name: give them by name, in Python")
+    if not found:
+        raise InvalidArgumentError("families is empty, expected at least one")
+    return found
+
+
+def _split(spec: str) -> tuple[str, dict[str, Any]]:
+    """A name, and the options in braces after it."""
+    found = SPEC.fullmatch(spec)
+    if found is None:
+        raise InvalidArgumentError(f"{spec!r} is no name with options, such as thompson{{lazy = true}}")
+    try:
+        return found[1], tomllib.loads(f"options = {found[2] or '{}'}")["options"]
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidArgumentError(f"{spec!r}: the options are not TOML: {error}") from None
+
+
+def _method(spec: str) -> AbstractMethod:
+    name, options = _split(spec)
+    if name not in METHODS:
+        hint = did_you_mean(name, METHODS) or f"; there are {', '.join(METHODS)}"
+        raise InvalidArgumentError(f"there is no method {name!r}{hint}")
+    table = {"plant": {"family": "unknown_sign"}, "methods": {name: options}}
+    return check_study(table, Source(f"method {spec!r}", Path())).methods.chosen[name]
+
+
+def _class(spec: str) -> tuple[str, Finite]:
+    name, options = _split(spec)
+    if name.endswith(".toml") and not options:
+        study, source = read_study(name)
+        return Path(name).stem, Plants(study, source, trust=False).members
+    if name not in plants.FAMILIES:
+        hint = did_you_mean(name, plants.FAMILIES) or f"; there are {', '.join(plants.FAMILIES)}"
+        raise InvalidArgumentError(f"there is no family {name!r}{hint}")
+    points, make = options.pop("points", None), plants.FAMILIES[name]
+    known = list(inspect.signature(make).parameters)
+    for quantity in options:
+        if quantity not in known:
+            hint = did_you_mean(quantity, known) or f"; there are {', '.join(known)}"
+            raise InvalidArgumentError(f"{name} has no quantity {quantity!r}{hint}")
+    family = make(**{quantity: _extent(value) for quantity, value in options.items()})
+    return name, _grid(family) if points is None else family.grid(points)
+
+
+def _extent(value: Any) -> Any:
+    """As in studies: [low, high] is an interval, {choices = [..]} is one of a few."""
+    if isinstance(value, dict) and value.keys() == {"choices"}:
+        return value["choices"]
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _grid(family: AbstractFamily | Finite) -> Finite:
+    """As many points along each parameter as make a class of a modest size."""
+    for points in range(MOST_POINTS, 1, -1):
+        members = family.grid(points)
+        if len(members) <= MOST_MEMBERS:
+            return members
+    return family.grid(2)
