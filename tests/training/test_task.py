@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.policies import ModelBank
+from lqgap.policies import ModelBank, StationaryLQG
 from lqgap.training import Monitor, TrainingOptions, train_robust
 
 SHORT = TrainingOptions(steps=40, validate_every=10, validation_rollouts=64, receipt_rollouts=64)
@@ -42,8 +42,7 @@ def test_a_training_that_was_stopped_goes_on_with_the_same_result(tmp_path):
 def test_training_that_ends_where_it_began_says_so():
     pair = lg.simulators.Finite([lg.LQG([[0.9]], [[b]], [[1.0]]) for b in (1.0, -0.7)])
     options = TrainingOptions(steps=1, learning_rate=1e-9, validation_rollouts=64, receipt_rollouts=64)
+    start = StationaryLQG(pair[0])
     with pytest.warns(lg.LqgapWarning, match="ended where it began"):
-        result = train_robust(
-            ModelBank(pair.systems, horizon=12), pair, horizon=12, key=jax.random.key(0), options=options
-        )
+        result = train_robust(start, pair, horizon=12, key=jax.random.key(0), options=options)
     assert not result.has_improved

@@ -131,10 +131,15 @@ class ModelBank(AbstractPolicy):
         if self.last_step is None:
             return self
         if systems is not None:
-            kind: Any = (self.mode, "steady" if len(self.L) == 1 else "varying")
-            fresh = ModelBank(systems, horizon=horizon, mode=kind[0], filters=kind[1])
-            return eqx.tree_at(_trained, fresh, _trained(self))
+            return eqx.tree_at(_trained, self.of(systems, horizon=horizon), _trained(self))
         return eqx.tree_at(lambda bank: bank.K, self, move_ahead(self.K, self.last_step - horizon))
+
+    def of(self, systems: LQG, *, horizon: int | None) -> "ModelBank":
+        """The untrained bank of other plants, in the same mode and with the same kind of filters."""
+        mode: Any = self.mode
+        return ModelBank(
+            systems, horizon=horizon, mode=mode, filters="steady" if len(self.L) == 1 else "varying"
+        )
 
     def init(self, key: PRNGKeyArray) -> BankMemory:
         """Before the first observation."""

@@ -4,6 +4,9 @@
     adversary:  q_i <- q_i exp(rate (2 g_i - g_i before)) ,   g = gap / max gap      (robust; optimistic)
                 q fixed                                                             (randomised)
 
+A bank of the members themselves need not be taught what to answer to q (`training.answer`): at first its
+prior follows the adversary, whose steps shrink, and no derivative is taken.
+
 At regular steps the latest policy and the average of recent ones are validated on noise that stays the same,
 by the largest gap (robust) or the mean one (randomised); the best one seen, the start included, is the
 result, so that training on never makes it worse. Where validations bring no improvement, training begins
@@ -12,7 +15,7 @@ times the best score. Such updates are counted.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -22,8 +25,9 @@ import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from lqgap.policies import AbstractPolicy
+from lqgap.training.answer import climb, set_prior
 from lqgap.training.derivative import pathwise, smoothed
-from lqgap.training.objective import AbstractObjective
+from lqgap.training.objective import AbstractObjective, count_members
 from lqgap.training.options import TrainingOptions
 
 MEMORY = 0.95  # of the averages of gradients' sizes and of policies
@@ -33,6 +37,11 @@ FAR_WORSE = 1.5  # times the best score: then at once
 BLOWN_UP = 10.0  # times the best score, on the few rollouts of one update: likewise
 SMALLER = 0.3  # times the steps before, from then on
 SPIKE = 3.0  # a gradient larger than this many times the usual is shortened
+
+DrawFn = Callable[[int, int], AbstractObjective]
+Stage = Literal[
+    "answer", "descend", "polish"
+]  # by the prior alone, by pathwise derivatives, by smoothed ones
 
 
 class TrainingState(eqx.Module):
@@ -60,12 +69,13 @@ class Trainer(eqx.Module):
     objective: AbstractObjective
     frozen: Any
     sizes: Any
+    tilt: Float[Array, " member"]  # of a prior that answers the adversary
     key_noise: Array
     key_validation: Array
     options: TrainingOptions = eqx.field(static=True)
     is_robust: Bool[Array, ""]  # no part of the program: both oracles share what is compiled
     num_steps: int = eqx.field(static=True)  # most updates
-    is_polishing: bool = eqx.field(static=True)
+    stage: Stage = eqx.field(static=True)
 
     def policy(self, parameters: Any) -> AbstractPolicy:
         """The policy with these parameters."""
@@ -99,13 +109,19 @@ class Trainer(eqx.Module):
         )
 
     @eqx.filter_jit
-    def train_some(self, state: TrainingState, num_updates: int) -> tuple[TrainingState, Array]:
-        """Several updates at once, and the gaps seen on the way."""
+    def train_some(
+        self, state: TrainingState, num_updates: int, drawn: AbstractObjective | None = None
+    ) -> tuple[TrainingState, Array]:
+        """Several updates at once, and the gaps seen on the way.
 
-        def update(state: TrainingState, _: None) -> tuple[TrainingState, Array]:
-            return self._update(state)
+        Args:
+            drawn: the members of each update, in place of those of the class (randomised).
+        """
 
-        return jax.lax.scan(update, state, length=num_updates)
+        def update(state: TrainingState, own: AbstractObjective | None) -> tuple[TrainingState, Array]:
+            return self._update(state, own)
+
+        return jax.lax.scan(update, state, drawn, length=num_updates)
 
     @eqx.filter_jit
     def validate(self, state: TrainingState, weights: Array) -> tuple[TrainingState, Array]:
@@ -147,65 +163,61 @@ class Trainer(eqx.Module):
         weights: Float[Array, " member"],
         *,
         on_validation: Callable[[TrainingState, np.ndarray], None],
+        draw: DrawFn | None = None,
     ) -> TrainingState:
-        """Train until nothing improves or the steps are used up."""
+        """Train until nothing improves or the steps are used up.
+
+        Args:
+            draw: makes the members of so many updates from a step on, if they are not those of the class.
+        """
         options = self.options
         if int(state.step) == 0:
             state, gaps = self.validate(state, weights)
             on_validation(state, np.asarray(gaps))
         while int(state.step) < self.num_steps and int(state.num_stale) < options.patience:
             count = min(options.validate_every, self.num_steps - int(state.step))
-            state, _ = self.train_some(state, count)
+            state, _ = self.train_some(state, count, draw and draw(int(state.step), count))
             state, gaps = self.validate(state, weights)
             on_validation(state, np.asarray(gaps))
         return state
 
-    def _update(self, state: TrainingState) -> tuple[TrainingState, Array]:
-        options = self.options
-        weights = jax.nn.softmax(state.log_weights)
+    def _update(self, state: TrainingState, drawn: AbstractObjective | None) -> tuple[TrainingState, Array]:
+        mixture = jax.nn.softmax(state.log_weights)
+        weights = mixture if drawn is None else jnp.full(count_members(drawn), 1 / count_members(drawn))
         key = jax.random.fold_in(self.key_noise, state.step)
-        gaps, slope = self._differentiate(state, weights, key)
-        gradient = jax.tree.map(jnp.multiply, slope, self.sizes)  # no longer in units of what is trained
-        size = optax.tree.norm(gradient)
+        if self.stage == "answer":
+            gaps, moved = self._answer(state, key)
+        else:
+            gaps, moved = self._descend(state, drawn or self.objective, weights.astype(mixture.dtype), key)
         score = jnp.where(self.is_robust, jnp.max(gaps), weights @ gaps)
-        is_sound = jnp.isfinite(size) & (score <= BLOWN_UP * state.best_score)
-        parameters, optimizer, gradient_size = self._descend(state, gradient, size)
-        relative = gaps / jnp.maximum(jnp.max(gaps), 1e-30)
-        ahead = jnp.where(state.step == 0, relative, 2 * relative - state.last_gaps)
-        log_weights = state.log_weights + jnp.where(self.is_robust, options.adversary_rate * ahead, 0.0)
-        moved = TrainingState(
-            parameters=parameters,
-            average=jax.tree.map(lambda a, p: MEMORY * a + (1 - MEMORY) * p, state.average, parameters),
-            optimizer=optimizer,
-            log_weights=log_weights - jax.nn.logsumexp(log_weights),
-            weights_sum=WEIGHT_MEMORY * state.weights_sum + weights,
-            last_gaps=relative,
-            gradient_size=gradient_size,
-            step_scale=state.step_scale,
-            step=state.step + 1,
-            skipped=state.skipped,
-            best=state.best,
-            best_score=state.best_score,
-            best_weights=state.best_weights,
-            num_stale=state.num_stale,
+        is_sound = jnp.isfinite(moved.gradient_size) & (score <= BLOWN_UP * state.best_score)
+        average = jax.tree.map(lambda a, p: MEMORY * a + (1 - MEMORY) * p, state.average, moved.parameters)
+        if drawn is None:
+            moved = self._provoke(moved, gaps)
+        moved = eqx.tree_at(
+            lambda s: (s.average, s.weights_sum, s.step),
+            moved,
+            (average, WEIGHT_MEMORY * state.weights_sum + mixture, state.step + 1),
         )
         back = eqx.tree_at(lambda s: (s.step, s.skipped), state, (state.step + 1, state.skipped + 1))
         back = _return_to_best(back, ~is_sound)
         state = jax.tree.map(lambda new, old: jnp.where(is_sound, new, old), moved, back)
         return state, jnp.where(is_sound, gaps, jnp.inf)
 
-    def _differentiate(
-        self, state: TrainingState, weights: Float[Array, " member"], key: Array
-    ) -> tuple[Float[Array, " member"], Any]:
-        objective: Any = self.objective
-        count = self.options.rollouts_for(len(weights))
-        given = (state.parameters, self.frozen, weights, key)
-        if self.is_polishing:
-            spread = jax.tree.map(lambda size: self.options.smoothing * state.step_scale * size, self.sizes)
-            return smoothed(objective, *given, num_rollouts=2 * count, spread=spread)
-        return pathwise(objective.with_step_scale(state.step_scale), *given, num_rollouts=count)
+    def _answer(self, state: TrainingState, key: Array) -> tuple[Array, TrainingState]:
+        """The prior of a bank follows the adversary."""
+        parameters = set_prior(state.parameters, state.log_weights + self.tilt)
+        count = self.options.rollouts_for(len(state.log_weights))
+        gaps = self.objective.gaps(self.policy(parameters), key, count)
+        return gaps, eqx.tree_at(lambda s: s.parameters, state, parameters)
 
-    def _descend(self, state: TrainingState, gradient: Any, size: Float[Array, ""]) -> tuple[Any, Any, Array]:
+    def _descend(
+        self, state: TrainingState, objective: AbstractObjective, weights: Array, key: Array
+    ) -> tuple[Array, TrainingState]:
+        """The policy follows its derivative."""
+        gaps, slope = self._differentiate(state, objective, weights, key)
+        gradient = jax.tree.map(jnp.multiply, slope, self.sizes)  # no longer in units of what is trained
+        size = optax.tree.norm(gradient)
         usual = jnp.where(state.gradient_size == 0, size, state.gradient_size)
         shortened = jnp.minimum(1.0, SPIKE * usual / jnp.maximum(size, 1e-30))
         gradient = jax.tree.map(lambda g: shortened * g, gradient)
@@ -213,7 +225,34 @@ class Trainer(eqx.Module):
         parameters = jax.tree.map(
             lambda p, u, s: p + s * state.step_scale * u, state.parameters, updates, self.sizes
         )
-        return parameters, optimizer, MEMORY * usual + (1 - MEMORY) * jnp.minimum(size, SPIKE * usual)
+        usual = MEMORY * usual + (1 - MEMORY) * jnp.minimum(size, SPIKE * usual)
+        return gaps, eqx.tree_at(
+            lambda s: (s.parameters, s.optimizer, s.gradient_size),
+            state,
+            (parameters, optimizer, jnp.where(jnp.isfinite(size), usual, jnp.nan)),
+        )
+
+    def _provoke(self, state: TrainingState, gaps: Float[Array, " member"]) -> TrainingState:
+        """The adversary moves weight to members with large gaps."""
+        relative = gaps / jnp.maximum(jnp.max(gaps), 1e-30)
+        if self.stage == "answer":
+            log_weights = climb(state.log_weights, gaps, state.step)
+        else:
+            ahead = jnp.where(state.step == 0, relative, 2 * relative - state.last_gaps)
+            rate = jnp.where(self.is_robust, self.options.adversary_rate, 0.0)
+            log_weights = state.log_weights + rate * ahead
+            log_weights = log_weights - jax.nn.logsumexp(log_weights)
+        return eqx.tree_at(lambda s: (s.log_weights, s.last_gaps), state, (log_weights, relative))
+
+    def _differentiate(
+        self, state: TrainingState, objective: Any, weights: Float[Array, " member"], key: Array
+    ) -> tuple[Float[Array, " member"], Any]:
+        count = self.options.rollouts_for(len(weights))
+        given = (state.parameters, self.frozen, weights, key)
+        if self.stage == "polish":
+            spread = jax.tree.map(lambda size: self.options.smoothing * state.step_scale * size, self.sizes)
+            return smoothed(objective, *given, num_rollouts=2 * count, spread=spread)
+        return pathwise(objective.with_step_scale(state.step_scale), *given, num_rollouts=count)
 
 
 def make_trainer(
@@ -223,23 +262,31 @@ def make_trainer(
     *,
     options: TrainingOptions,
     is_robust: bool,
-    is_polishing: bool = False,
+    stage: Stage = "descend",
+    like: AbstractPolicy | None = None,
+    tilt: Array | None = None,
 ) -> tuple[Trainer, Any]:
-    """The trainer, and the parameters it starts from."""
+    """The trainer, and the parameters it starts from.
+
+    Args:
+        like: the policy whose arrays say how large steps are, if not this one.
+        tilt: of a prior that answers the adversary.
+    """
     parameters, frozen = eqx.partition(policy, policy.trainable())
     key_noise, key_validation = jax.random.split(key)
     # Steps are relative to the size of an array at the start; what starts at zero counts as of size one.
-    sizes = _sizes(parameters)
+    sizes = _sizes(parameters if like is None else eqx.filter(like, like.trainable()))
     trainer = Trainer(
         objective=objective,
         frozen=frozen,
         sizes=sizes,
+        tilt=jnp.zeros(0) if tilt is None else tilt,
         key_noise=key_noise,
         key_validation=key_validation,
         options=options,
         is_robust=jnp.asarray(is_robust),
-        num_steps=options.polish_for(policy) if is_polishing else options.steps,
-        is_polishing=is_polishing,
+        num_steps=options.updates_of(stage, policy),
+        stage=stage,
     )
     return trainer, parameters
 

@@ -145,3 +145,19 @@ def shorten_tail(totals: Float[Array, " rollout"]) -> Float[Array, " rollout"]:
     bound = TAIL * jnp.mean(totals)
     share = jax.lax.stop_gradient(jnp.minimum(1.0, bound / jnp.maximum(totals, 1e-30)))
     return share * totals + jax.lax.stop_gradient((1 - share) * totals)
+
+
+def count_members(objective: AbstractObjective) -> int:
+    """How many members an objective is about."""
+    return len(_members(objective).A)
+
+
+def split(objective: AbstractObjective, num_parts: int) -> AbstractObjective:
+    """Objectives of parts of the members, as many in each, with a leading axis."""
+    parts = jax.tree.map(lambda leaf: leaf.reshape(num_parts, -1, *leaf.shape[1:]), _members(objective))
+    each = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (num_parts, *leaf.shape)), objective)
+    return eqx.tree_at(_members, each, parts)
+
+
+def _members(objective: Any) -> Any:
+    return objective.systems if isinstance(objective, ExactObjective) else objective.references

@@ -14,7 +14,8 @@ class TrainingOptions:
     """How long, how precisely, how fast.
 
     Args:
-        steps: most updates (of each round, if the class grows).
+        steps: most updates of each stage (of each round, if the class grows): a bank of the members first
+            answers the adversary without derivatives (`training.answer`), then all policies follow theirs.
         num_rollouts: of every member in each update; if left out, 512 of all together, and 16 at least.
         learning_rate: of Adam, relative to the size of what is trained.
         adversary_rate: of the exponentiated gradient: how fast weight moves to members with large gaps.
@@ -70,8 +71,10 @@ class TrainingOptions:
         """Rollouts of every member in each update of a class of this size."""
         return self.num_rollouts or max(16, 512 // num_members)
 
-    def polish_for(self, policy: AbstractPolicy) -> int:
-        """Most updates with smoothed derivatives for a policy."""
+    def updates_of(self, stage: str, policy: AbstractPolicy) -> int:
+        """Most updates of a stage of training."""
+        if stage != "polish":
+            return self.steps
         if self.polish is not None:
             return self.polish
         return self.steps if policy.needs_smoothing else 0

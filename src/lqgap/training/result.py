@@ -48,8 +48,18 @@ class TrainingResult(eqx.Module):
 
     @property
     def mean_gap(self) -> float:
-        """The mean gap under the mixture."""
+        """The mean gap under the mixture, an estimate of what this policy loses if the adversary draws.
+
+        No policy has a smaller worst gap than the best answer to a mixture has mean gap under it. This policy
+        is an answer that was searched for, not proved to be the best: its mean gap is no lower bound.
+        """
         return float(self.weights @ self.gaps.mean)
+
+    @property
+    def mean_stderr(self) -> float:
+        """The standard error of the mean gap; all members meet the same noise."""
+        totals = self.weights @ self.gaps.totals
+        return float(np.std(totals, ddof=1) / np.sqrt(self.gaps.num_rollouts))
 
     @property
     def optimality(self) -> float:
@@ -69,6 +79,7 @@ class TrainingResult(eqx.Module):
             "worst_in_ranges": self.worst_in_ranges,
             "worst_member": self.describe_worst(),
             "mean_gap": self.mean_gap,
+            "mean_stderr": self.mean_stderr,
             "average_gap": self.gaps.average,
             "optimality": self.optimality,
             "num_members": len(self.members),

@@ -4,31 +4,38 @@ Training is a local search among the policies of one kind: its result is the bes
 how far that is from the best possible is for `certify` to say. `train_robust` plays the policy against
 weights on the members of a class. For a continuous family the class grows: after each round a search over the
 parameters looks for members that are worse than all of the class; they join, until none is found (as in a
-double oracle, with neither answer exact). A search ends the last round too: what it found is part of the
-result. `train_randomized` holds the weights, over up to 32 fixed members of a continuous family.
+double oracle, with neither answer exact). A bank is made anew of the members of that class, and answers the
+adversary by its prior (`training.answer`). A search ends the last round too: what it found is part of the
+result. `train_randomized` holds the weights; of a continuous family it draws fresh members at every update.
 """
 
 from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
 from lqgap.arguments import IntLike, read_array
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import require_fit
-from lqgap.evaluation.worst import WorstFound
-from lqgap.policies import AbstractPolicy
+from lqgap.policies import AbstractPolicy, ModelBank
 from lqgap.policies.limits import LimitsLike
 from lqgap.simulators import Finite
 from lqgap.simulators.family import AbstractFamily, draw_distinct
 from lqgap.simulators.finite import Members
+from lqgap.training.answer import grow
 from lqgap.training.options import TrainingOptions
 from lqgap.training.result import TrainingResult
 from lqgap.training.task import Monitor, Outcome, TrainingTask
 
-FEW_MEMBERS = 32  # from which the class of a continuous family grows, or which stand for it in randomisation
-MOST_JOINING = 6  # of the members found in a search
+FEW_MEMBERS = 32  # from which the class of a continuous family grows, or which an update draws from it
+MOST_POINTS = 9  # of that class along a parameter
+MOST_JOINING, APART = (
+    6,
+    0.05,
+)  # of the members found in a search, and how far from others, in units of the ranges
+NUM_FIXED = 64  # members of a continuous family that randomised training is validated and judged on
+OVERSAMPLED = 4  # times as many rows as a density is to choose
 
 
 def train_robust(
@@ -55,18 +62,7 @@ def train_robust(
         members = Finite.of(members)
         require_fit(policy, members.systems)
         return task.result(task.train(members, _uniform(members), is_robust=True))
-    active = _first_members(members)
-    weights = _uniform(active)
-    while True:
-        outcome = task.train(active, weights, is_robust=True)
-        found = task.search(outcome.policy, members)
-        joining = _worse_members(task, outcome, found)
-        if not joining or task.num_searches == task.options.rounds:
-            return task.result(outcome, found)
-        task.policy = outcome.policy
-        active = members.members(np.concatenate([np.asarray(active.parameters), joining]))
-        weights = np.concatenate([outcome.weights, np.full(len(joining), outcome.weights.max())])
-        weights = weights / weights.sum()
+    return _train_on_family(task, members)
 
 
 def train_randomized(  # noqa: PLR0913
@@ -90,40 +86,80 @@ def train_randomized(  # noqa: PLR0913
         ends: whether the task ends at the horizon; if not, the state left then counts.
     """
     task = TrainingTask(policy, horizon, key, options, limits, monitor, ends)
-    if isinstance(members, AbstractFamily):
-        family = members
-        members = family.members(draw_distinct(family, jax.random.fold_in(task.key, 0), FEW_MEMBERS))
-        if callable(weights):
-            density: Any = weights
-            rows = np.asarray(members.parameters)
-            weights = [float(density(**dict(zip(family.names, row, strict=True)))) for row in rows]
-    else:
+    if not isinstance(members, AbstractFamily):
         members = Finite.of(members)
         require_fit(policy, members.systems)
-    return task.result(task.train(members, _read_weights(weights, members), is_robust=False))
+        return task.result(task.train(members, _read_weights(weights, members), is_robust=False))
+    family = members
+    members = family.members(draw_distinct(family, jax.random.fold_in(task.key, 0), NUM_FIXED))
+    density = weights if callable(weights) else None
+    given = weights if density is None else _densities(density, family, np.asarray(members.parameters))
+
+    def draw(key: Array, num_updates: int) -> Finite:
+        return family.members(_draw_rows(family, density, key, num_updates * FEW_MEMBERS))
+
+    return task.result(task.train(members, _read_weights(given, members), is_robust=False, draw=draw))
 
 
-def _worse_members(task: TrainingTask, outcome: Outcome, found: WorstFound) -> list[np.ndarray]:
+def _train_on_family(task: TrainingTask, family: AbstractFamily) -> TrainingResult:
+    """Rounds of training and search; a bank is made anew of the class as it grows, and answers it."""
+    active = _first_members(family)
+    weights = _uniform(active)
+    while True:
+        bank = task.policy
+        if isinstance(bank, ModelBank) and bank.mode == "mixture":
+            task.policy = grow(bank, active.systems, weights)
+            outcome = task.answer(Outcome(task.policy, active, weights, is_converged=False, is_robust=True))
+        else:
+            outcome = task.train(active, weights, is_robust=True)
+        found = task.search(outcome.policy, family)
+        joining = _worse_members(task, outcome, found)
+        if not joining or task.num_searches == task.options.rounds:
+            return task.result(outcome, found)
+        task.policy = outcome.policy
+        active = family.members(np.concatenate([np.asarray(active.parameters), joining]))
+        weights = np.concatenate([outcome.weights, np.full(len(joining), outcome.weights.max())])
+        weights = weights / weights.sum()
+
+
+def _worse_members(task: TrainingTask, outcome: Outcome, found: Finite) -> list[np.ndarray]:
     """Parameters of the members found to be worse than all of the class, and apart from it."""
-    worst = task.judge(outcome.policy, outcome.members).worst
-    is_worse = found.gaps.mean - 2 * found.gaps.stderr > worst * (1 + task.options.tolerance)
-    known, theta = (np.asarray(members.parameters) for members in (outcome.members, found.members))
+    key = jax.random.fold_in(task.key, 2**29 + task.num_searches)
+    count = task.options.receipt_rollouts
+    worst = np.max(task.gaps(outcome.policy, outcome.members, key, count))
+    is_worse = task.gaps(outcome.policy, found, key, count) > worst * (1 + task.options.tolerance)
+    known, theta = (np.asarray(members.parameters) for members in (outcome.members, found))
     width = np.maximum(np.ptp(np.concatenate([known, theta]), axis=0), 1e-30)
     joining: list[np.ndarray] = []
     for row in theta[is_worse]:
         others = np.concatenate([known, *[other[None] for other in joining]])
-        if len(joining) < MOST_JOINING and np.min(np.linalg.norm((others - row) / width, axis=1)) > 0.02:
+        if len(joining) < MOST_JOINING and np.min(np.linalg.norm((others - row) / width, axis=1)) > APART:
             joining.append(row)
     return joining
 
 
 def _first_members(family: AbstractFamily) -> Finite:
     """A small grid; a sample where even two points along each parameter are many."""
-    count = len(family.names)
-    for points in (3, 2):
-        if points**count <= FEW_MEMBERS:
+    for points in range(MOST_POINTS, 1, -1):
+        if points ** len(family.names) <= FEW_MEMBERS:
             return family.grid(points)
     return family.sample(FEW_MEMBERS, key=jax.random.key(0))
+
+
+def _densities(density: Any, family: AbstractFamily, rows: np.ndarray) -> list[float]:
+    return [float(density(**dict(zip(family.names, row, strict=True)))) for row in rows]
+
+
+def _draw_rows(family: AbstractFamily, density: Any, key: PRNGKeyArray, count: int) -> np.ndarray:
+    """Parameters of members drawn from a density: of several times as many, those that it chooses."""
+    if density is None:
+        return family.sample_parameters(key, count)
+    rows = family.sample_parameters(key, OVERSAMPLED * count)
+    weights = np.asarray(_densities(density, family, rows))
+    if not (np.all(weights >= 0) and weights.sum() > 0):
+        raise InvalidArgumentError("weights is a density that is zero or negative on all members drawn")
+    random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    return rows[random.choice(len(rows), count, p=weights / weights.sum())]
 
 
 def _uniform(members: Finite) -> np.ndarray:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,21 +17,27 @@ from lqgap.errors import LqgapWarning
 from lqgap.evaluation import GapEstimate, gap
 from lqgap.evaluation.arguments import cast, read_horizon, read_precision
 from lqgap.evaluation.estimate import have_light_tails
-from lqgap.evaluation.worst import BATCH, WorstFound, find_worst
+from lqgap.evaluation.gap import have_optimum
+from lqgap.evaluation.worst import BATCH, WorstFound
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, read_limits
 from lqgap.progress import track
 from lqgap.simulators import Finite
 from lqgap.simulators.family import AbstractFamily
 from lqgap.states import fingerprint
+from lqgap.training.answer import answers, tilt_of
 from lqgap.training.checkpoint import Checkpoint
-from lqgap.training.engine import TrainingState, make_trainer
-from lqgap.training.objective import AbstractObjective, is_exact, make_objective
+from lqgap.training.engine import DrawFn, Stage, TrainingState, make_trainer
+from lqgap.training.objective import AbstractObjective, is_exact, make_objective, split
 from lqgap.training.options import TrainingOptions, read_options
+from lqgap.training.ranges import search_ranges
 from lqgap.training.result import TrainingResult
 
 HOPELESS = 100.0  # times the optimal cost: a policy that loses more does not stabilise the plant
 NEGLIGIBLE = 1e-6  # times the optimal cost: there is nothing to improve
+SEARCH_ROLLOUTS = 128
+
+DrawMembersFn = Callable[[Array, int], Finite]  # of the members of so many updates
 
 
 @dataclass(frozen=True)
@@ -74,9 +81,30 @@ class TrainingTask:
         self.history: list[dict[str, float]] = []
         self.num_stages = self.num_searches = self.num_skipped = 0
 
-    def train(self, members: Finite, weights: np.ndarray, *, is_robust: bool) -> Outcome:
-        """One round, from the policy as it is now: first by pathwise derivatives, then polished."""
-        objective = make_objective(
+    def train(
+        self, members: Finite, weights: np.ndarray, *, is_robust: bool, draw: DrawMembersFn | None = None
+    ) -> Outcome:
+        """One round, from the policy as it is now: by its prior alone, by pathwise derivatives, polished.
+
+        Args:
+            draw: draws the members of updates, if they are not those of the class.
+        """
+        begun = self.policy
+        outcome = Outcome(begun, members, weights, is_converged=False, is_robust=is_robust)
+        if is_robust and answers(begun, members.systems):
+            outcome = self.answer(outcome)
+        objective = self._objective(members)
+        outcome = self._stage(objective, outcome, "descend", like=begun, draw=draw)
+        if self.options.updates_of("polish", begun) and not is_exact(objective):
+            outcome = self._stage(objective, outcome, "polish", like=outcome.policy, draw=draw)
+        return outcome
+
+    def answer(self, before: Outcome) -> Outcome:
+        """The stage in which the prior of a bank of the members follows the adversary."""
+        return self._stage(self._objective(before.members), before, "answer", like=before.policy)
+
+    def _objective(self, members: Finite) -> AbstractObjective:
+        return make_objective(
             self.policy,
             members.systems,
             self.limits,
@@ -85,39 +113,46 @@ class TrainingTask:
             dtype=read_precision(self.options.precision),
             backprop_decay=self.options.backprop_decay,
         )
-        outcome = self._stage(objective, members, weights, is_robust=is_robust)
-        if self.options.polish_for(self.policy) and not is_exact(objective):
-            self.policy = outcome.policy
-            outcome = self._stage(objective, members, outcome.weights, is_robust=is_robust, is_polishing=True)
-        return outcome
+
+    def _draws(self, draw: DrawMembersFn) -> DrawFn:
+        """The objectives of updates, from the members drawn for them."""
+
+        def objectives(step: int, count: int) -> AbstractObjective:
+            key = jax.random.fold_in(jax.random.fold_in(self.key, 2**30 - self.num_stages), step)
+            return split(self._objective(draw(key, count)), count)
+
+        return objectives
 
     def _stage(
         self,
         objective: AbstractObjective,
-        members: Finite,
-        weights: np.ndarray,
+        before: Outcome,
+        stage: Stage,
         *,
-        is_robust: bool,
-        is_polishing: bool = False,
+        like: AbstractPolicy,
+        draw: DrawMembersFn | None = None,
     ) -> Outcome:
+        members, weights, is_robust = before.members, before.weights, before.is_robust
         self.num_stages += 1
         options = self.options
-        dtype = jnp.float64 if is_exact(objective) else read_precision(options.precision)
+        dtype = _precision(objective, options)
         key = jax.random.fold_in(self.key, self.num_stages)
         trainer, parameters = make_trainer(
-            cast(self.policy, dtype),
+            cast(before.policy, dtype),
             objective,
             key,
             options=options,
             is_robust=is_robust,
-            is_polishing=is_polishing,
+            stage=stage,
+            like=cast(like, dtype),
+            tilt=cast(tilt_of(members.systems), dtype) if stage == "answer" else None,
         )
         given = jnp.asarray(weights, dtype=dtype)
         state = trainer.start(parameters, given)
-        checkpoint = self._checkpoint(members, weights, key, is_robust=is_robust)
+        checkpoint = self._checkpoint(before, key)
         if checkpoint is not None and (restored := checkpoint.load(state)) is not None:
             state, self.history = restored
-        with track("polish" if is_polishing else "train", total=trainer.num_steps) as advance:
+        with track(stage, total=trainer.num_steps) as advance:
             done = 0
 
             def report(state: TrainingState, gaps: np.ndarray) -> None:
@@ -138,7 +173,7 @@ class TrainingTask:
                 if self.monitor.callback is not None:
                     self.monitor.callback(record)
 
-            state = trainer.run(state, given, on_validation=report)
+            state = trainer.run(state, given, on_validation=report, draw=draw and self._draws(draw))
         self.num_skipped += int(state.skipped)
         best = cast(trainer.policy(state.best), jnp.float64)
         mixture = np.asarray(state.best_weights, dtype=np.float64) if is_robust else np.asarray(weights)
@@ -150,29 +185,37 @@ class TrainingTask:
             is_robust=is_robust,
         )
 
-    def _checkpoint(
-        self, members: Finite, weights: np.ndarray, key: Array, *, is_robust: bool
-    ) -> Checkpoint | None:
+    def _checkpoint(self, before: Outcome, key: Array) -> Checkpoint | None:
         if self.monitor.folder is None:
             return None
         owner = fingerprint(
-            self.policy,
-            members.systems,
-            weights,
+            before.policy,
+            before.members.systems,
+            before.weights,
             self.horizon,
             self.ends,
             repr(self.options),
             self.limits,
             key,
-            is_robust,
+            before.is_robust,
         )
         return Checkpoint(pathlib.Path(self.monitor.folder) / f"{self.num_stages}.safetensors", owner)
 
-    def search(self, policy: AbstractPolicy, family: AbstractFamily) -> WorstFound:
-        """The worst members of a family."""
+    def search(self, policy: AbstractPolicy, family: AbstractFamily) -> Finite:
+        """The worst members of a family that a search finds, the worst first; what it saw favours them."""
         self.num_searches += 1
         key = jax.random.fold_in(self.key, 2**30 + self.num_searches)
-        return find_worst(policy, family, key=key, horizon=self.horizon, limits=self._bounds, ends=self.ends)
+        return search_ranges(lambda members: self.gaps(policy, members, key, SEARCH_ROLLOUTS), family, key)
+
+    def gaps(self, policy: AbstractPolicy, members: Finite, key: Array, num_rollouts: int) -> np.ndarray:
+        """Gaps by the fast program of training; minus infinity where there is no optimum."""
+        has_optimum = have_optimum(members.systems, horizon=self.horizon, ends=self.ends)
+        if not np.any(has_optimum):
+            return np.full(len(members), -np.inf)
+        usable = np.where(has_optimum, np.arange(len(members)), np.argmax(has_optimum))
+        objective = self._objective(members.subset(usable))
+        found = _gaps(objective, cast(policy, _precision(objective, self.options)), key, num_rollouts)
+        return np.where(has_optimum, np.asarray(found, dtype=np.float64), -np.inf)
 
     def judge(self, policy: AbstractPolicy, members: Finite) -> GapEstimate:
         """Gaps on noise that training never saw, by the program of a search, in batches of its size."""
@@ -189,23 +232,33 @@ class TrainingTask:
         found = found.subset(np.arange(count))
         return replace(found, has_light_tail=have_light_tails(found.totals))
 
-    def result(self, outcome: Outcome, found: WorstFound | None = None) -> TrainingResult:
-        """The policy, with gaps on noise that training never saw."""
-        gaps, before = (self.judge(policy, outcome.members) for policy in (outcome.policy, self.start))
+    def result(self, outcome: Outcome, found: Finite | None = None) -> TrainingResult:
+        """The policy, with gaps on noise that training never saw.
+
+        Args:
+            found: members that a search over a family has found.
+        """
+        after, before = (self.judge(policy, outcome.members) for policy in (outcome.policy, self.start))
         scores = [
             estimate.worst if outcome.is_robust else float(outcome.weights @ estimate.mean)
-            for estimate in (gaps, before)
+            for estimate in (after, before)
         ]
+        is_worse = (
+            scores[0] > scores[1]
+        )  # validations can be mistaken, and a class that grows has another bank
+        policy, gaps = (self.start, before) if is_worse else (outcome.policy, after)
         result = TrainingResult(
-            policy=outcome.policy,
+            policy=policy,
             members=outcome.members,
             weights=outcome.weights,
             gaps=gaps,
-            found=found or WorstFound(outcome.members, gaps),
+            found=WorstFound(found, self.judge(policy, found))
+            if found
+            else WorstFound(outcome.members, gaps),
             history=tuple(self.history),
             num_skipped=self.num_skipped,
             is_converged=outcome.is_converged,
-            improvement=_improvement(*scores),
+            improvement=_improvement(min(scores), scores[1]),
         )
         for complaint in _complaints(result):
             warnings.warn(complaint, LqgapWarning, stacklevel=3)
@@ -214,6 +267,15 @@ class TrainingTask:
     @property
     def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
         return np.asarray(self.limits.low), np.asarray(self.limits.high)
+
+
+@eqx.filter_jit
+def _gaps(objective: AbstractObjective, policy: AbstractPolicy, key: Array, num_rollouts: int) -> Array:
+    return objective.gaps(policy, key, num_rollouts)
+
+
+def _precision(objective: AbstractObjective, options: TrainingOptions) -> Any:
+    return jnp.float64 if is_exact(objective) else read_precision(options.precision)
 
 
 def _improvement(after: float, before: float) -> float:
