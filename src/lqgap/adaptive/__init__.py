@@ -1,6 +1,10 @@
 """Online control of an unknown plant."""
 
+from lqgap.adaptive.certainty_equivalence import IdentifiedCertaintyEquivalence
+from lqgap.adaptive.explore_then_commit import ExploreThenCommit
+from lqgap.adaptive.identified.knowledge import UnknownPlant
 from lqgap.adaptive.learner import AbstractLearner, Snapshot
+from lqgap.adaptive.lqg_opt import LqgOpt
 from lqgap.adaptive.run import run, run_many
 from lqgap.adaptive.trace import Event, Switch, Trace
 from lqgap.adaptive.vtr.algorithm import LQGVTR
@@ -11,9 +15,13 @@ __all__ = [
     "LQGVTR",
     "AbstractLearner",
     "Event",
+    "ExploreThenCommit",
+    "IdentifiedCertaintyEquivalence",
+    "LqgOpt",
     "Snapshot",
     "Switch",
     "Trace",
+    "UnknownPlant",
     "VTRConstants",
     "VTROptions",
     "calibrate",

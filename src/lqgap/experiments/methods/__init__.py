@@ -2,9 +2,12 @@
 
 from lqgap.experiments.methods.bank import Bank
 from lqgap.experiments.methods.base import AbstractMethod
+from lqgap.experiments.methods.explore import Explore
+from lqgap.experiments.methods.identified import Identified
 from lqgap.experiments.methods.identify import Identify
 from lqgap.experiments.methods.likeliest import Likeliest
 from lqgap.experiments.methods.linear import Linear
+from lqgap.experiments.methods.lqg_opt import Optimistic
 from lqgap.experiments.methods.nominal import Nominal
 from lqgap.experiments.methods.oracle import Oracle
 from lqgap.experiments.methods.randomized import Randomized
@@ -22,5 +25,8 @@ METHODS: dict[str, type[AbstractMethod]] = {
     "robust": Robust,
     "identify": Identify,
     "vtr": VTR,
+    "identified": Identified,
+    "explore": Explore,
+    "lqg-opt": Optimistic,
     "oracle": Oracle,
 }
