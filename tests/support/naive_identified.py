@@ -123,3 +123,38 @@ def innovations(plant, y, u):
         s = chi + (B @ u[t - 1] if t else 0)
         chi = A @ s + F @ (now - C @ s)
     return chi
+
+
+def responses(plant, y, u, *, memory, feature="innovations"):
+    """Nature's y, disturbances f and responses v[t] (output x input x output), all by explicit sums from rest."""
+    A, B, C, F = plant
+    powers = [C]
+    for _ in range(len(y)):
+        powers.append(powers[-1] @ A)
+    s, natural, f = np.zeros(len(A)), [], []
+    for t, now in enumerate(y):
+        s = s + (B @ u[t - 1] if t else 0)
+        e = now - C @ s
+        natural.append(now - sum((powers[j - 1] @ B @ u[t - j] for j in range(1, t + 1)), np.zeros(len(C))))
+        f.append(e if feature == "innovations" else natural[-1])
+        s = A @ s + F @ e
+    v = [
+        sum(
+            (np.multiply.outer(powers[j - 1] @ B, f[t - j]) for j in range(1, t + 1)),
+            np.zeros((len(C), B.shape[1], len(C))),
+        )
+        for t in range(len(y))
+    ]
+    last = lambda items, t: [items[t - k] if t >= k else np.zeros_like(items[0]) for k in range(memory)]  # noqa: E731
+    return natural, lambda t: last(f, t), lambda t: last(v, t)
+
+
+def loss_rows(natural, f, v, *, Q, R):
+    """rows and r(0) of the loss of a step, as a function of the taps laid out as (lag, input, output)."""
+    roots = np.linalg.cholesky(Q).T, np.linalg.cholesky(R).T
+    m = len(R)
+    of_y = np.concatenate([each.reshape(len(Q), -1) for each in v], axis=1)
+    of_u = np.concatenate([np.kron(np.eye(m), each[None, :]) for each in f], axis=1)
+    return np.concatenate([roots[0] @ of_y, roots[1] @ of_u]), np.concatenate(
+        [roots[0] @ natural, np.zeros(m)]
+    )

@@ -1,6 +1,8 @@
 """Online control of an unknown plant."""
 
+from lqgap.adaptive.adapt_on import AdaptOn
 from lqgap.adaptive.certainty_equivalence import IdentifiedCertaintyEquivalence
+from lqgap.adaptive.disturbance_response import DisturbanceResponse, IdentifiedDisturbanceResponse
 from lqgap.adaptive.explore_then_commit import ExploreThenCommit
 from lqgap.adaptive.identified.knowledge import UnknownPlant
 from lqgap.adaptive.learner import AbstractLearner, Snapshot
@@ -14,9 +16,12 @@ from lqgap.adaptive.vtr.options import VTROptions
 __all__ = [
     "LQGVTR",
     "AbstractLearner",
+    "AdaptOn",
+    "DisturbanceResponse",
     "Event",
     "ExploreThenCommit",
     "IdentifiedCertaintyEquivalence",
+    "IdentifiedDisturbanceResponse",
     "LqgOpt",
     "Snapshot",
     "Switch",

@@ -11,8 +11,10 @@ import pytest
 
 import lqgap as lg
 from lqgap.adaptive import (
+    AdaptOn,
     ExploreThenCommit,
     IdentifiedCertaintyEquivalence,
+    IdentifiedDisturbanceResponse,
     LqgOpt,
     UnknownPlant,
     run,
@@ -24,6 +26,8 @@ LEARNERS = {
     "certainty equivalence": IdentifiedCertaintyEquivalence,
     "explore, then commit": lambda told: ExploreThenCommit(told, horizon=300),
     "LqgOpt": LqgOpt,
+    "disturbance response": lambda told: IdentifiedDisturbanceResponse(told, horizon=300),
+    "AdaptOn": AdaptOn,
 }
 every = pytest.mark.parametrize("name", LEARNERS)
 STEPS = 400
@@ -77,7 +81,7 @@ def test_lost_samples_are_left_out_and_control_goes_on(name):
     assert count[-1] < STEPS - 6 * 0.05 * STEPS
     assert is_committed[-1]
     assert np.sqrt(np.mean(np.asarray(y)[-100:] ** 2)) < 4
-    assert np.all(np.isfinite(told.figures["J"]))
+    assert all(np.all(np.isfinite(figure)) for figure in told.figures.values())
 
 
 @every
@@ -85,7 +89,8 @@ def test_clipped_inputs_do_not_corrupt_the_model(name):
     y, _, told, _, is_committed = driven(name, limit=1.0)
     assert is_committed[-1]
     assert np.sqrt(np.mean(np.asarray(y)[-100:] ** 2)) < 8
-    assert told.figures["J"][-1] == pytest.approx(3.915, rel=0.6)
+    if "J" in told.figures:
+        assert told.figures["J"][-1] == pytest.approx(3.915, rel=0.6)
 
 
 @every

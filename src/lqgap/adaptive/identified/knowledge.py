@@ -76,7 +76,7 @@ class UnknownPlant(eqx.Module):
         root = np.linalg.inv(np.linalg.cholesky(np.asarray(self.R))).T
         self.probe = jnp.asarray(read_positive("excitation", excitation) * root / math.sqrt(len(root)))
         self.chooses_order = bool(chooses_order)
-        self.stabilizer = _read_stabilizer(stabilizer, self.num_inputs, self.num_outputs)
+        self.stabilizer = read_stabilizer(stabilizer, self.num_inputs, self.num_outputs)
 
     @property
     def num_outputs(self) -> int:
@@ -128,7 +128,8 @@ def window_for(members: Finite) -> int:
     return min(max(2 * systems.num_states, needed), MAX_WINDOW)
 
 
-def _read_stabilizer(stabilizer: Any, inputs: int, outputs: int) -> AbstractLinearPolicy:
+def read_stabilizer(stabilizer: Any, inputs: int, outputs: int) -> AbstractLinearPolicy:
+    """The argument, if it is a linear policy that fits; zero input, if it is left out."""
     if stabilizer is None:
         return Zero(num_inputs=inputs, num_outputs=outputs)
     if not isinstance(stabilizer, AbstractLinearPolicy):

@@ -1,7 +1,9 @@
 """The methods that a study can compare, simplest first: of equals the first is recommended."""
 
+from lqgap.experiments.methods.adapt_on import Adapting
 from lqgap.experiments.methods.bank import Bank
 from lqgap.experiments.methods.base import AbstractMethod
+from lqgap.experiments.methods.disturbance import Disturbance
 from lqgap.experiments.methods.explore import Explore
 from lqgap.experiments.methods.identified import Identified
 from lqgap.experiments.methods.identify import Identify
@@ -27,6 +29,8 @@ METHODS: dict[str, type[AbstractMethod]] = {
     "vtr": VTR,
     "identified": Identified,
     "explore": Explore,
-    "lqg-opt": Optimistic,
+    "lqg_opt": Optimistic,
+    "disturbance": Disturbance,
+    "adapt_on": Adapting,
     "oracle": Oracle,
 }
