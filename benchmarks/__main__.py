@@ -6,7 +6,7 @@ import platform
 import jax
 
 import lqgap
-from benchmarks.adaptive import vtr
+from benchmarks.adaptive import rivals_free, vtr
 from benchmarks.evaluation import coverage, rollouts
 from benchmarks.experiments import recommendation
 from benchmarks.linalg import riccati
@@ -14,7 +14,19 @@ from benchmarks.simulators import audit
 from benchmarks.theory import certificates
 from benchmarks.training import families, oracles, prior
 
-BENCHMARKS = (riccati, audit, rollouts, coverage, oracles, families, prior, certificates, vtr, recommendation)
+BENCHMARKS = (
+    riccati,
+    audit,
+    rollouts,
+    coverage,
+    oracles,
+    families,
+    prior,
+    certificates,
+    vtr,
+    rivals_free,
+    recommendation,
+)
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 

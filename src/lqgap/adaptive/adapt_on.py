@@ -11,6 +11,9 @@ ball and an alpha from unknown constants, which is slow. The default is Newton's
 sums are kept over the epochs.
 """
 
+import jax.numpy as jnp
+from jaxtyping import Array, Int
+
 from lqgap.adaptive.disturbance_response import read_response
 from lqgap.adaptive.identified.knowledge import UnknownPlant
 from lqgap.adaptive.identified.responding import WARM_UP, AbstractResponding
@@ -45,6 +48,6 @@ class AdaptOn(AbstractResponding):
         self.response = read_response(plant.Q, plant.R, memory, update, feature, regularization)
 
     @property
-    def first_fit(self) -> int:
+    def first_fit(self) -> Int[Array, ""]:
         """At 4d."""
-        return WARM_UP * self.plant.num_features
+        return jnp.asarray(WARM_UP * self.plant.num_features)

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.adaptive.identified.knowledge import UnknownPlant, read_stabilizer
+from lqgap.adaptive.identified.loop import in_double
 from lqgap.adaptive.identified.responding import WARM_UP, AbstractResponding
 from lqgap.adaptive.identified.response import (
     Feature,
@@ -48,7 +49,6 @@ class ResponseMemory(eqx.Module):
 
     seen: Features
     law: ResponseLaw
-    num_lost: Int[Array, ""]
 
 
 class DisturbanceResponse(AbstractLearner):
@@ -111,22 +111,22 @@ class DisturbanceResponse(AbstractLearner):
         return self.response.sizes[2]
 
     def init(self, key: PRNGKeyArray) -> ResponseMemory:  # noqa: ARG002
-        """Before the first observation."""
+        """Before the first observation; in double precision, as sums need it."""
         nothing = self.response.nothing_learned()
-        return ResponseMemory(self.response.at_rest(len(self.loop.A)), nothing, jnp.asarray(0))
+        return ResponseMemory(self.response.at_rest(len(self.loop.A)), nothing)
 
     def step(
         self, memory: ResponseMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
     ) -> tuple[ResponseMemory, Float[Array, " input"]]:
         """Observe, learn, act."""
+        precision, (response, loop, y, u_last) = y.dtype, in_double((self.response, self.loop, y, u_last))
         y = jnp.where(jnp.abs(y) < LARGEST, y, jnp.nan)
-        seen = self.response.advance(self.loop, memory.seen, y, u_last)
-        law = self.response.learn(memory.law, seen)
-        law = keep_finite(law, memory.law)
-        u = self.response.act(law, seen)
-        is_finite = jnp.all(jnp.isfinite(u))
+        seen = response.advance(loop, memory.seen, y, u_last)
+        law = keep_finite(response.learn(memory.law, seen), memory.law)
+        u = response.act(law, seen)
         safe = jnp.where(jnp.isfinite(seen.inner), seen.inner, 0)
-        return ResponseMemory(seen, law, memory.num_lost + ~is_finite), jnp.where(is_finite, u, safe)
+        u = jnp.where(jnp.all(jnp.isfinite(u)), u, safe)
+        return ResponseMemory(seen, law), u.astype(precision)
 
     def snapshot(self, memory: ResponseMemory) -> Snapshot:
         """The size of the taps."""
@@ -153,7 +153,7 @@ class IdentifiedDisturbanceResponse(AbstractResponding):
 
     plant: UnknownPlant
     response: Response
-    num_random: int = eqx.field(static=True)
+    num_random: Int[Array, ""]
 
     def __init__(
         self,
@@ -167,11 +167,11 @@ class IdentifiedDisturbanceResponse(AbstractResponding):
     ):
         steps = read_count("horizon", horizon, least=1, most=100_000_000)
         self.plant = plant
-        self.num_random = max(WARM_UP * plant.num_features, math.ceil(steps ** (2 / 3)))
+        self.num_random = jnp.asarray(max(WARM_UP * plant.num_features, math.ceil(steps ** (2 / 3))))
         self.response = read_response(plant.Q, plant.R, memory, update, feature, regularization)
 
     @property
-    def first_fit(self) -> int:
+    def first_fit(self) -> Int[Array, ""]:
         """When the exploration ends."""
         return self.num_random
 

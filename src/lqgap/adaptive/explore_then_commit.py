@@ -14,9 +14,8 @@ trips.
 
 import math
 
-import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from lqgap.adaptive.identified.certain import AbstractCertain
 from lqgap.adaptive.identified.knowledge import UnknownPlant
@@ -41,7 +40,7 @@ class ExploreThenCommit(AbstractCertain):
     plant: UnknownPlant
     probing: Float[Array, ""]
     optimism: Optimism | None
-    num_random: int = eqx.field(static=True)
+    num_random: Int[Array, ""]
 
     def __init__(
         self,
@@ -60,12 +59,11 @@ class ExploreThenCommit(AbstractCertain):
         least = FIRST * plant.num_features
         if num_random is None:
             steps = read_count("horizon", horizon, least=1, most=LONGEST)
-            self.num_random = max(least, math.ceil(steps ** (2 / 3)))
-        else:
-            self.num_random = read_count("num_random", num_random, least=least, most=LONGEST)
+            num_random = max(least, math.ceil(steps ** (2 / 3)))
+        self.num_random = jnp.asarray(read_count("num_random", num_random, least=least, most=LONGEST))
 
     @property
-    def first_fit(self) -> int:
+    def first_fit(self) -> Int[Array, ""]:
         """When the exploration ends."""
         return self.num_random
 

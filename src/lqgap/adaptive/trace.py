@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float
 from lqgap.adaptive.learner import AbstractLearner, Snapshot
 from lqgap.policies import AbstractPolicy
 
-RESUMED = "the observations fit a member again: the learner is in control"
+RESUMED = "the learner is in control again"
 
 
 @dataclass(frozen=True)

@@ -178,6 +178,17 @@ def test_a_run_that_is_shorter_than_its_warm_up_says_so():
     assert learner_of("LqgOpt").remarks(5_000) == ()
 
 
+@every
+def test_a_learner_in_single_precision_learns_in_double(name):
+    single = jax.tree.map(lambda x: x.astype("float32") if eqx.is_inexact_array(x) else x, learner_of(name))
+    begun = jax.eval_shape(single.init, jax.random.key(0))
+    y, u_last = (jax.ShapeDtypeStruct((1,), "float32") for _ in range(2))
+    moved, u = jax.eval_shape(single.step, begun, y, u_last)
+    assert u.dtype == "float32"
+    shapes = [[(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)] for tree in (begun, moved)]
+    assert shapes[0] == shapes[1]
+
+
 def test_all_samples_lost_is_quiet_for_ever():
     _, u, _, count, is_committed = driven("certainty equivalence", share=1.0)
     np.testing.assert_array_equal(u, 0)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from lqgap.adaptive.identified.fitting import Units, design_for, fit_model, is_certified
 from lqgap.adaptive.identified.knowledge import UnknownPlant
@@ -41,9 +41,9 @@ class AbstractCertain(AbstractIdentified):
     parts: ClassVar[tuple[type, ...]] = (UnknownPlant, Optimism)
 
     @property
-    def first_fit(self) -> int:
+    def first_fit(self) -> Int[Array, ""]:
         """At 2d."""
-        return FIRST * self.plant.num_features
+        return jnp.asarray(FIRST * self.plant.num_features)
 
     def blank(self) -> tuple[LinearPlan, Float[Array, " state"], None]:
         """No input, and a belief at rest."""

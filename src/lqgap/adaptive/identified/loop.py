@@ -94,6 +94,11 @@ class IdentifiedMemory(eqx.Module):
     stabilizer: Any
 
 
+def in_double(tree: Any) -> Any:
+    """The same numbers in double precision."""
+    return jax.tree.map(lambda x: x.astype(jnp.float64) if eqx.is_inexact_array(x) else x, tree)
+
+
 class AbstractIdentified(AbstractLearner):
     """A learner that identifies the plant; what it does with a model is its own."""
 
@@ -107,7 +112,7 @@ class AbstractIdentified(AbstractLearner):
 
     @property
     @abc.abstractmethod
-    def first_fit(self) -> int:
+    def first_fit(self) -> Int[Array, ""]:
         """The step at which a model is tried first."""
 
     @property
@@ -149,7 +154,7 @@ class AbstractIdentified(AbstractLearner):
 
     def remarks(self, last_step: int) -> tuple[str, ...]:
         """Whether the warm-up may outlast the run."""
-        latest = max(LAST * self.plant.num_features, self.first_fit)
+        latest = max(LAST * self.plant.num_features, int(self.first_fit))
         if latest <= last_step:
             return ()
         return (
@@ -159,7 +164,7 @@ class AbstractIdentified(AbstractLearner):
 
     def snapshot(self, memory: IdentifiedMemory) -> Snapshot:
         """Models made, the guard, and figures."""
-        latest = max(LAST * self.plant.num_features, self.first_fit)
+        latest = jnp.maximum(LAST * self.plant.num_features, self.first_fit)
         is_unmodelled = ~memory.is_committed & (memory.time > latest + 1)
         is_growing = ~memory.is_committed & (memory.ceiling > GROWTH_LIMIT * memory.quiet.mean)
         status = jnp.where(is_growing, GROWING, jnp.where(is_unmodelled, UNMODELLED, 0))
@@ -173,7 +178,17 @@ class AbstractIdentified(AbstractLearner):
         )
 
     def init(self, key: PRNGKeyArray) -> IdentifiedMemory:
-        """Before the first observation."""
+        """Before the first observation; in double precision, as regressions on sums need it."""
+        return in_double(self)._begin(key)
+
+    def step(
+        self, memory: IdentifiedMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
+    ) -> tuple[IdentifiedMemory, Float[Array, " input"]]:
+        """Observe, maybe identify, act."""
+        memory, u = in_double(self)._step(memory, *in_double((y, u_last)))
+        return memory, u.astype(y.dtype)
+
+    def _begin(self, key: PRNGKeyArray) -> IdentifiedMemory:
         key, key_stabilizer = jax.random.split(key)
         plan, state, law = self.blank()
         zero, no = jnp.asarray(0), jnp.asarray(False)
@@ -188,16 +203,13 @@ class AbstractIdentified(AbstractLearner):
             law=law,
             is_committed=no,
             is_guarded=no,
-            next_fit=jnp.asarray(self.first_fit),
+            next_fit=self.first_fit,
             num_plans=zero,
             num_trips=zero,
             stabilizer=self.plant.stabilizer.init(key_stabilizer),
         )
 
-    def step(
-        self, memory: IdentifiedMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
-    ) -> tuple[IdentifiedMemory, Float[Array, " input"]]:
-        """Observe, maybe identify, act."""
+    def _step(self, memory: IdentifiedMemory, y: Array, u_last: Array) -> tuple[IdentifiedMemory, Array]:
         normal = jax.random.normal(jax.random.fold_in(memory.key, memory.time), u_last.shape, u_last.dtype)
         normal, memory = jax.lax.optimization_barrier((normal, memory))
         y = jnp.where(jnp.abs(y) < LARGEST, y, jnp.nan)
