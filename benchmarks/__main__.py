@@ -6,7 +6,7 @@ import platform
 import jax
 
 import lqgap
-from benchmarks.adaptive import compare, rivals, vtr
+from benchmarks.adaptive import compare, rivals, rivals_free, vtr
 from benchmarks.evaluation import coverage, rollouts
 from benchmarks.experiments import recommendation
 from benchmarks.linalg import riccati
@@ -26,6 +26,7 @@ BENCHMARKS = (
     vtr,
     rivals,
     compare,
+    rivals_free,
     recommendation,
 )
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"

@@ -127,6 +127,14 @@ def read_positive(name: str, value: Any) -> Any:
     return float(number)
 
 
+def read_not_negative(name: str, value: Any) -> float:
+    """A finite number that is zero or positive."""
+    number = _read_numbers(name, value)
+    if number.ndim != 0 or not (np.isfinite(number) and number >= 0):
+        raise InvalidArgumentError(f"{name} is {_show(value)}, expected a number that is not negative")
+    return float(number)
+
+
 def read_probability(name: str, value: Any) -> float:
     """A number between zero and one, both excluded."""
     number = _read_numbers(name, value)

@@ -20,7 +20,7 @@ DIVERGED = (
     "the outputs are a thousand times as large as without control, or the input is not a number: the run "
     "ends here, and its sums stay as they are"
 )
-RESUMED = "the observations fit a member again: the learner is in control"
+RESUMED = "the learner is in control again"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from lqgap.identification.markov import MarkovEstimate, MarkovParameters, estima
 from lqgap.identification.pinning import pin_gain
 from lqgap.identification.realization import Realization, innovation_form
 from lqgap.identification.selection import select_models, truncation_length
+from lqgap.identification.streaming import MarkovRegression
 from lqgap.identification.subspace import realize
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Fit",
     "MarkovEstimate",
     "MarkovParameters",
+    "MarkovRegression",
     "Probing",
     "Realization",
     "choose_probing",

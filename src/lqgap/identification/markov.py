@@ -109,7 +109,7 @@ def estimate_markov(
     _require_excitation(moments, (length, p, m), ridge)
     if is_chosen:
         length, moments = _choose_length(moments, (length, p, m), ridge)
-    return _regress(moments, (length, p, m), jnp.asarray(ridge))
+    return regress(moments, (length, p, m), jnp.asarray(ridge))
 
 
 def exact_markov(optimum: Optimum, plant: LQG, *, length: IntLike) -> MarkovParameters:
@@ -118,25 +118,8 @@ def exact_markov(optimum: Optimum, plant: LQG, *, length: IntLike) -> MarkovPara
     return MarkovParameters(of_outputs, of_inputs, optimum.S)
 
 
-def _read_record(y: MatrixLike, u: MatrixLike) -> tuple[Array, Array]:
-    """A record whose numbers of outputs and inputs are read off its columns."""
-    widths = [np.shape(value)[1] if np.ndim(value) == 2 else 1 for value in (y, u)]
-    y, u = read_record(y, u, num_outputs=widths[0], num_inputs=widths[1])
-    if 0 in widths:
-        raise InvalidArgumentError(
-            f"the record has {widths[0]} outputs and {widths[1]} inputs, expected at least one of each"
-        )
-    return y, u
-
-
-def _read_ridge(ridge: Any) -> float:
-    if isinstance(ridge, bool) or not isinstance(ridge, int | float) or not 0 <= ridge < math.inf:
-        raise InvalidArgumentError(f"ridge is {ridge!r}, expected a number that is not negative")
-    return float(ridge)
-
-
 @partial(jax.jit, static_argnames="sizes")
-def _regress(moments: Moments, sizes: tuple[int, int, int], ridge: Float[Array, ""]) -> MarkovEstimate:
+def regress(moments: Moments, sizes: tuple[int, int, int], ridge: Float[Array, ""]) -> MarkovEstimate:
     """The regression that the moments of sizes (lags, outputs, inputs) hold.
 
     S is the sum of squared residuals over the number of windows less that of unknowns.
@@ -155,6 +138,23 @@ def _regress(moments: Moments, sizes: tuple[int, int, int], ridge: Float[Array, 
     freedom = jnp.maximum(moments.count - features, 1)
     S = estimate.residual_covariance(M) * (moments.count / freedom)
     return eqx.tree_at(lambda tree: tree.parameters.S, estimate, S)
+
+
+def _read_record(y: MatrixLike, u: MatrixLike) -> tuple[Array, Array]:
+    """A record whose numbers of outputs and inputs are read off its columns."""
+    widths = [np.shape(value)[1] if np.ndim(value) == 2 else 1 for value in (y, u)]
+    y, u = read_record(y, u, num_outputs=widths[0], num_inputs=widths[1])
+    if 0 in widths:
+        raise InvalidArgumentError(
+            f"the record has {widths[0]} outputs and {widths[1]} inputs, expected at least one of each"
+        )
+    return y, u
+
+
+def _read_ridge(ridge: Any) -> float:
+    if isinstance(ridge, bool) or not isinstance(ridge, int | float) or not 0 <= ridge < math.inf:
+        raise InvalidArgumentError(f"ridge is {ridge!r}, expected a number that is not negative")
+    return float(ridge)
 
 
 def _moments(y: np.ndarray, u: np.ndarray, length: int) -> Moments:

@@ -8,7 +8,6 @@ u = -M^-1 B'P chi.
 """
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -84,9 +83,9 @@ def _factors(realization: Realization) -> tuple[Array, Array]:
 
 
 def _powers(A: Array, C: Array, length: int) -> Array:
-    """C A^k for k = 0..length-1."""
-
-    def longer(row: Array, _: None) -> tuple[Array, Array]:
-        return row @ A, row
-
-    return jax.lax.scan(longer, C, length=length)[1]
+    """C A^k for k = 0..length-1, by doubling."""
+    rows = C[None]
+    while len(rows) < length:
+        rows = jnp.concatenate([rows, rows @ A])
+        A = A @ A
+    return rows[:length]

@@ -13,6 +13,7 @@ The Hankel matrix  H[i, j] = C Abar^{i+j} [F, B] = O Ctr  has the rank n of the 
 The order of an estimate minimises  count log det(residual covariance) + n (2p + m) log count .
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
@@ -21,10 +22,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Float
 
 from lqgap.arguments import IntLike, read_count
 from lqgap.errors import InvalidArgumentError
+from lqgap.identification.efficient import MarkovMetric, in_turn
 from lqgap.identification.markov import MarkovEstimate, MarkovParameters
 from lqgap.identification.realization import Realization
 
@@ -51,7 +53,7 @@ def realize(
         states, values = _canonical_states(markov)
         build = partial(_canonical, markov, states)
     else:
-        values = _plain_factors(parameters)[1]
+        values = jnp.linalg.svd(_plain_hankel(parameters, shift=0), compute_uv=False)
         build = partial(balanced, parameters)
     rank = _rank(np.asarray(values))
     if order is None:
@@ -68,15 +70,34 @@ def realize(
 @partial(jax.jit, static_argnames="order")
 def balanced(parameters: MarkovParameters, order: int) -> Realization:
     """The plain realisation, for `jit` and `vmap`: nothing is checked."""
-    p, m = parameters.of_inputs.shape[1:]
-    columns = parameters.length - parameters.length // 2
-    U, s, Vt = _plain_factors(parameters)
-    U, root, Vt = U[:, :order], jnp.sqrt(s[:order]), Vt[:order]
-    C, Ctr = U[:p] * root[None, :], root[:, None] * Vt
-    F, B = Ctr[:, :p], Ctr[:, columns * p : columns * p + m]
-    shifted = _plain_hankel(parameters, shift=1)
-    Abar = (U / root[None, :]).T @ shifted @ (Vt / root[:, None]).T
-    return Realization(Abar + F @ C, B, C, F, parameters.S)
+    return _realize_by_shift(parameters, order)[0]
+
+
+def weighted(
+    estimate: MarkovEstimate, metric: MarkovMetric, order: int
+) -> tuple[Realization, Float[Array, " order"], float]:
+    """The plain realisation with weights, for `jit` and `vmap`; its singular values, and those of noise.
+
+    With errors of M that have the covariance G^-1 (x) S, the weighted Hankel matrix has those of about unit
+    variance, and noise alone a largest singular value of about the roots of its numbers of rows and columns.
+    """
+    p, m = estimate.parameters.of_inputs.shape[1:]
+    rows = estimate.length // 2
+    columns = estimate.length - rows
+    past = np.r_[: columns * p, estimate.length * p : estimate.length * p + columns * m]
+    right = jnp.linalg.cholesky(in_turn(metric, estimate.precision())[past][:, past])
+    weights = (metric.S_root, metric.whitening, right)
+    realization, values = _realize_by_shift(estimate.parameters, order, weights)
+    return realization, values, math.sqrt(rows * p) + math.sqrt(columns * (p + m))
+
+
+def keep_states(realization: Realization, is_kept: Bool[Array, " state"]) -> Realization:
+    """The same number of states, of which those not kept are always zero and say nothing."""
+    A, B, C, F = realization.A, realization.B, realization.C, realization.F
+    Abar = jnp.where(is_kept[:, None] & is_kept[None, :], A - F @ C, 0)
+    B, F = (jnp.where(is_kept[:, None], gain, 0) for gain in (B, F))
+    C = jnp.where(is_kept[None, :], C, 0)
+    return Realization(Abar + F @ C, B, C, F, realization.S)
 
 
 def _read_markov(markov: Any, weighting: Any) -> MarkovParameters:
@@ -128,9 +149,25 @@ def _plain_hankel(parameters: MarkovParameters, *, shift: int) -> Array:
     return _hankel(parameters, rows, parameters.length - rows, shift=shift)
 
 
-def _plain_factors(parameters: MarkovParameters) -> tuple[Array, Array, Array]:
-    U, s, Vt = jnp.linalg.svd(_plain_hankel(parameters, shift=0), full_matrices=False)
-    return U, s, Vt
+def _realize_by_shift(
+    parameters: MarkovParameters, order: int, weights: tuple[Array, Array, Array] | None = None
+) -> tuple[Realization, Array]:
+    """From (I (x) root^-1) H right = U s V'; and s. The weights are root, root^-1 and right, or none."""
+    p, m = parameters.of_inputs.shape[1:]
+    rows = parameters.length // 2
+    columns = parameters.length - rows
+    root, whitening, right = weights or (jnp.eye(p), jnp.eye(p), jnp.eye(columns * (p + m)))
+    left = jnp.kron(jnp.eye(rows), whitening)
+    now, shifted = (left @ _plain_hankel(parameters, shift=shift) @ right for shift in (0, 1))
+    # LAPACK, asked for singular values of what is not finite, may never return.
+    U, s, Vt = jnp.linalg.svd(jnp.where(jnp.isfinite(now), now, 0), full_matrices=False)
+    U, s, Vt = U[:, :order], s[:order], Vt[:order]
+    scale = jnp.sqrt(s)
+    C = root @ U[:p] * scale[None, :]
+    Ctr = scale[:, None] * jax.scipy.linalg.solve_triangular(right.T, Vt.T).T
+    F, B = Ctr[:, :p], Ctr[:, columns * p : columns * p + m]
+    Abar = (U / scale[None, :]).T @ shifted @ (Vt / scale[:, None]).T
+    return Realization(Abar + F @ C, B, C, F, parameters.S), s
 
 
 def _canonical_states(estimate: MarkovEstimate) -> tuple[np.ndarray, np.ndarray]:
