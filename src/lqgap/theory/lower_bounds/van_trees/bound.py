@@ -106,8 +106,8 @@ def van_trees_bound(
 
     Args:
         ends: whether the task ends at the horizon; if not, the state left then counts.
-        iterations: most steps of the search; any number gives a bound. If left out, 40, fewer for large plants,
-            and an error for those that would take many minutes.
+        iterations: most steps of the search; any number gives a bound. If left out, 40, fewer for larger
+            plants, and an error for those that would take many minutes.
         progress: called with 1 after every step.
     """
     horizon = read_count("horizon", horizon, least=1, most=MAX_HORIZON)
