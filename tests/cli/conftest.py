@@ -8,6 +8,7 @@ import pytest
 
 import lqgap as lg
 from lqgap.cli.main import main
+from lqgap.theory.lower_bounds import ranges
 
 TINY = """
 horizon = 4
@@ -22,6 +23,12 @@ plants = [{sign = -1}]
 [evaluation]
 rollouts = 16
 """
+
+
+@pytest.fixture(autouse=True)
+def fast_bounds(monkeypatch):
+    """Bounds of members only: those of ranges take half a minute, and have tests of their own."""
+    monkeypatch.setattr(ranges, "BOUNDS", {})
 
 
 @pytest.fixture

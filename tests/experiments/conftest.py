@@ -6,6 +6,7 @@ import pytest
 
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.transfer import transfer
+from lqgap.theory.lower_bounds import ranges
 
 SMALL = (pathlib.Path(__file__).parent.parent / "support" / "small.toml").read_text()
 
@@ -20,4 +21,12 @@ def small():
 def finished(small, tmp_path_factory):
     """The folder of a run, and its record."""
     folder = tmp_path_factory.mktemp("run")
-    return folder, transfer(*small, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ranges, "BOUNDS", {})
+        return folder, transfer(*small, folder)
+
+
+@pytest.fixture(autouse=True)
+def fast_bounds(monkeypatch):
+    """Bounds of members only: those of ranges take half a minute, and have tests of their own."""
+    monkeypatch.setattr(ranges, "BOUNDS", {})

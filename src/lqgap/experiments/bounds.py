@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 
 from lqgap.batches import take
@@ -26,7 +25,6 @@ from lqgap.theory.lower_bounds.ranges import RangesBound, bound_ranges
 
 BOUND_TOLERANCE = 1e-4  # relative, of the search over priors, each of which gives a bound
 MAX_CORNERS = 4  # members that the lower bound is computed for
-NUM_SHORTER = 2  # horizons below the study's at which a bound of the ranges is computed
 
 
 def lower_bound(workspace: Workspace) -> LowerBound:
@@ -45,7 +43,7 @@ def lower_bound(workspace: Workspace) -> LowerBound:
     if isinstance(family, AbstractFamily):
         bound = bound_ranges(family, bound, horizon=study.horizon, ends=study.ends)
         set_by = set_by if bound.is_inherited else [bound.prior]
-        _raise_by_ranges(study, family, values, bound)
+        _raise_by_ranges(study, values, bound)
     return LowerBound(
         value=float(bound.value),
         kind=bound.kind,
@@ -100,18 +98,12 @@ def _values_by_horizon(workspace: Workspace, corners: Finite, bound: ClassBound)
     return {horizon: float(each.value) for horizon, each in zip(horizons, found, strict=True)}
 
 
-def _raise_by_ranges(
-    study: Study, family: AbstractFamily, values: dict[int, float], bound: RangesBound
-) -> None:
-    """Put bounds of the ranges at the study's horizon and a few shorter ones in place of smaller values."""
-    nothing = eqx.tree_at(lambda inside: inside.value, bound.inside, 0.0)
-    shorter = sorted({horizon for horizon in study.evaluation.horizons if horizon < study.horizon})
-    found = {study.horizon: float(bound.value)}
-    for horizon in () if bound.is_inherited else shorter[-NUM_SHORTER:]:
-        found[horizon] = bound_ranges(family, nothing, horizon=horizon, ends=study.ends).value
-    for horizon, each in itertools.product([study.horizon, *study.evaluation.horizons], found):
-        if each == horizon or (each < horizon and not study.ends):  # in a task that goes on gaps only grow
-            values[horizon] = max(values.get(horizon, 0.0), found[each])
+def _raise_by_ranges(study: Study, values: dict[int, float], bound: RangesBound) -> None:
+    """Put a bound of the ranges in place of smaller values at the horizons where it holds."""
+    for horizon in (study.horizon, *study.evaluation.horizons):
+        # Of every horizon it would be a program of its own; in a task that goes on gaps only grow.
+        if horizon == study.horizon or (horizon > study.horizon and not study.ends):
+            values[horizon] = max(values.get(horizon, 0.0), float(bound.value))
 
 
 def _references(workspace: Workspace, systems: LQG, horizon: int) -> Reference:
