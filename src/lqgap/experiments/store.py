@@ -86,7 +86,8 @@ class Store:
         if row is None:
             return None
         result, error, checksum, seconds = row
-        if checksum != _checksum(unit.key, result, error):
+        is_text = all(each is None or isinstance(each, str) for each in (result, error))
+        if not is_text or checksum != _checksum(unit.key, result, error):
             raise CorruptFileError(f"{self.path} is damaged: the result of {unit.name} was changed")
         return Finished(None if result is None else json.loads(result), error, seconds)
 
