@@ -49,7 +49,7 @@ POINTS = {
 }  # by free parameters: to choose on, and of the two rules, along each
 MEMORY = {1: 8, 2: 6}  # instants of a window by free parameters, for one output; with several by outputs
 LEVEL, YOUNG = 1.5, (0.5, 0.4, 0.2)  # to start from
-ITERATIONS, FEWEST = 40, 4
+ITERATIONS, FEWEST = 30, 6
 USUAL_WORK, MOST_WORK = 2.5e7, 1e9  # nodes times instants times the cube of the joint state's size
 SHRINK, MOST_SHRINKS = 0.95, 12  # of the field, where a finer rule finds a place without a bound
 
@@ -106,7 +106,7 @@ def van_trees_bound(
 
     Args:
         ends: whether the task ends at the horizon; if not, the state left then counts.
-        iterations: most steps of the search; any number gives a bound. If left out, 40, fewer for larger
+        iterations: most steps of the search; any number gives a bound. If left out, 30, fewer for larger
             plants, and an error for those that would take many minutes.
         progress: called with 1 after every step.
     """

@@ -79,19 +79,13 @@ class Strides(eqx.Module):
 
     def after(self, is_better: bool) -> "Strides":
         """Longer after success, shorter after failure."""
-        factors = (1.3, 1.3, 1.3) if is_better else (0.4, 0.55, 0.5)
+        factors = (1.3, 1.3, 1.3) if is_better else (0.4, 0.6, 0.5)
         moved = (x * factor for x, factor in zip((self.field, self.prior, self.rest), factors, strict=True))
         return Strides(*(jnp.clip(x, *limits) for x, limits in zip(moved, LIMITS, strict=True)))
 
 
 @eqx.filter_jit
-def find_shares(
-    choice: Choice,
-    nodes: Nodes,
-    basis: Basis,
-    shares: Float[Array, "two node step"],
-    factors: tuple[float, ...] = FACTORS,
-) -> Found:
+def find_shares(choice: Choice, nodes: Nodes, basis: Basis, shares: Float[Array, "two node step"]) -> Found:
     """From the better of two starts, one pass of every factor; at each node by itself."""
 
     def at_node(node: Nodes, starts: Array) -> tuple[Array, Array]:
@@ -105,14 +99,14 @@ def find_shares(
 
         def improve(best: tuple[Array, Array], stage: Array) -> tuple[tuple[Array, Array], None]:
             share, value = best
-            other = better_share(problem, share, young, spent / share**2 + 1e-12, jnp.asarray(factors)[stage])
+            other = better_share(problem, share, young, spent / share**2 + 1e-12, jnp.asarray(FACTORS)[stage])
             trials = jnp.where(stage < 0, starts, jnp.stack([other, (share + other) / 2]))
             values = jnp.concatenate([value[None], jax.lax.map(value_of, trials)])
             shares = jnp.concatenate([share[None], trials])
             return (shares[jnp.argmax(values)], jnp.max(values)), None
 
         start = (starts[0], jnp.asarray(FAILED))
-        best, _ = jax.lax.scan(improve, start, jnp.arange(-1, len(factors)))  # first of all the starts
+        best, _ = jax.lax.scan(improve, start, jnp.arange(-1, len(FACTORS)))  # first of all the starts
         return best
 
     found, values = jax.vmap(at_node, in_axes=(0, 1))(nodes, shares)
@@ -151,7 +145,7 @@ def climb(
     """One step along the derivative, with new shares; or the old choice if the bound would be smaller."""
     trial = _step(choice, found.shares, factors, nodes, basis, strides)
     shares = jnp.broadcast_to(found.shares, (2, *found.shares.shape))
-    after = find_shares(trial, nodes, basis, shares, (1.0,))
+    after = find_shares(trial, nodes, basis, shares)
     if after.is_finite and after.mean > found.mean:
         return trial, after, True
     return choice, found, False
