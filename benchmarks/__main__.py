@@ -11,7 +11,7 @@ from benchmarks.evaluation import coverage, rollouts
 from benchmarks.experiments import recommendation
 from benchmarks.linalg import riccati
 from benchmarks.simulators import audit
-from benchmarks.theory import certificates
+from benchmarks.theory import brackets, certificates
 from benchmarks.training import families, oracles, prior
 
 BENCHMARKS = (
@@ -23,6 +23,7 @@ BENCHMARKS = (
     families,
     prior,
     certificates,
+    brackets,
     vtr,
     rivals,
     compare,
