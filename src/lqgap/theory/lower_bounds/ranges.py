@@ -33,8 +33,8 @@ class RangesBound(eqx.Module):
     """No policy whatever has a smaller worst gap over the ranges than `value`; it bounds no finite class.
 
     The kinds of `inside` are proved, up to rounding. Of others, `spread` is what was taken off for the
-    quadrature over the parameters, which is computed, and seen to converge, not enclosed; `confidence` is
-    below 1 where random parameters take its place.
+    quadrature over the parameters, which is computed, and seen to converge, not enclosed; `confidence` is 1
+    for all kinds so far.
     """
 
     over: ClassVar[Literal["ranges"]] = "ranges"

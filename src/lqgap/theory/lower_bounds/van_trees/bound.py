@@ -16,8 +16,6 @@ ranges: a family contains its slices. It bounds the ranges. A finite class insid
 its members may be told apart at once.
 """
 
-from collections.abc import Callable
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -100,7 +98,6 @@ def van_trees_bound(
     horizon: IntLike,
     ends: bool = True,
     iterations: IntLike | None = None,
-    progress: Callable[..., None] | None = None,
 ) -> VanTrees:
     """The bound of a family whose parameters are intervals that fill a box, over steps 0..horizon.
 
@@ -108,7 +105,6 @@ def van_trees_bound(
         ends: whether the task ends at the horizon; if not, the state left then counts.
         iterations: most steps of the search; any number gives a bound. If left out, 30, fewer for larger
             plants, and an error for those that would take many minutes.
-        progress: called with 1 after every step.
     """
     horizon = read_count("horizon", horizon, least=1, most=MAX_HORIZON)
     if iterations is not None:
@@ -116,7 +112,7 @@ def van_trees_bound(
     box = box_of(_only_branch(family))
     if len(box.low) > MOST_FREE:
         box = _slice(box, horizon, ends)
-    return _bound_of(box, horizon, ends, iterations, progress)
+    return _bound_of(box, horizon, ends, iterations)
 
 
 def _only_branch(family: AbstractFamily) -> Branch:
@@ -162,9 +158,7 @@ def _plan(batch: Batch, plant: LQG) -> int:
     return int(np.clip(ITERATIONS * USUAL_WORK / work, FEWEST, ITERATIONS))
 
 
-def _bound_of(
-    box: Box, horizon: int, ends: bool, iterations: int | None, progress: Callable[..., None] | None
-) -> VanTrees:
+def _bound_of(box: Box, horizon: int, ends: bool, iterations: int | None) -> VanTrees:
     middle = box.plant(jnp.zeros(len(box.low)))
     if iterations is None:
         iterations = _plan(_batch(box, middle, horizon, ends), middle)
@@ -176,8 +170,6 @@ def _bound_of(
     for _ in range(iterations):
         choice, found, is_better = climb(choice, found, factors, nodes, basis, strides)
         strides = strides.after(is_better)
-        if progress is not None:
-            progress(1)
     rules = [gauss_rule(len(box.low), count) for count in POINTS[len(box.low)][1:]]
     return _integrate(choice, found, batch, basis, rules)
 
