@@ -199,7 +199,7 @@ def _step(
         predicted=steady_predict(plant, seen.xhat, u),
         u_last=u,
         excess=state.excess + quadratic(u + optimum.K @ seen.xhat, optimum.M),
-        excess_cost=state.excess_cost + output_cost + quadratic(u, plant.R) - optimum.J,
+        excess_cost=state.excess_cost + reference.cost(now, seen, u) - optimum.J,
         transient=state.transient + reference.drift(now),
         is_inside=state.is_inside if truth is None else told.plausible[truth],
         has_diverged=has_diverged,

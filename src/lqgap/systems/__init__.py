@@ -1,6 +1,7 @@
 """One LQG problem: its optimum, its filters and its value targets."""
 
 from lqgap.systems.continuous import accumulate_noise, zero_order_hold
+from lqgap.systems.correlated import correlate_noise, innovations_plant
 from lqgap.systems.finite_horizon import FiniteOptimum, solve_finite
 from lqgap.systems.kalman import (
     Belief,
@@ -11,7 +12,7 @@ from lqgap.systems.kalman import (
     predict,
     prior,
 )
-from lqgap.systems.lqg import LQG, stack
+from lqgap.systems.lqg import LQG, performance_output, stack
 from lqgap.systems.markov import markov_parameters, predictor_markov_parameters
 from lqgap.systems.optimum import (
     Optimum,
@@ -44,11 +45,14 @@ __all__ = [
     "clipped_beliefs",
     "closed_loop_matrix",
     "correct",
+    "correlate_noise",
     "delay_input",
     "filter_matrix",
     "filter_record",
+    "innovations_plant",
     "log_likelihood",
     "markov_parameters",
+    "performance_output",
     "predict",
     "predictor_markov_parameters",
     "predictor_matrix",

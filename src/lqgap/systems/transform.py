@@ -7,7 +7,7 @@ from jaxtyping import Array
 from lqgap.arguments import IntLike, MatrixLike, is_concrete, read_array, read_count, require_shape
 from lqgap.errors import InvalidArgumentError, InvalidSystemError
 from lqgap.linalg.psd import inverse_sqrt_psd, sqrt_psd
-from lqgap.systems.lqg import LQG, require_single
+from lqgap.systems.lqg import LQG, require_noise, require_output_cost, require_single
 
 
 def change_coordinates(plant: LQG, T: MatrixLike) -> LQG:
@@ -29,6 +29,8 @@ def change_coordinates(plant: LQG, T: MatrixLike) -> LQG:
         W=_congruence(T, plant.W),
         V=plant.V,
         S0=_congruence(T, plant.S0),
+        Qx=None if plant.Qx is None else _congruence(inverse.T, plant.Qx),
+        N=None if plant.N is None else inverse.T @ plant.N,
     )
 
 
@@ -44,6 +46,8 @@ def whiten(plant: LQG) -> LQG:
             "W is singular or nearly so: a plant with noise-free states cannot be whitened, and "
             "need not be: every function of lqgap takes a general W"
         )
+    require_output_cost(plant, what="whitening")
+    require_noise(plant, what="whitening")
     W_root, W_inverse = sqrt_psd(plant.W), inverse_sqrt_psd(plant.W)
     V_root, V_inverse = sqrt_psd(plant.V), inverse_sqrt_psd(plant.V)
     return LQG(
@@ -90,6 +94,8 @@ def delay_input(plant: LQG, steps: IntLike, *, longest: IntLike | None = None) -
         W=_embed(plant.W, size),
         V=plant.V,
         S0=_embed(plant.S0, size),
+        Qx=None if plant.Qx is None else _embed(plant.Qx, size),
+        N=None if plant.N is None else jnp.zeros((size, m)).at[:n].set(plant.N),
     )
 
 
