@@ -111,10 +111,12 @@ def solve_riccati(
         )
         require_shape("N", N, B.shape, why="it weighs the rows of A with the columns of B")
     R = read_covariance("R", R, size=B.shape[1], definite=True, why="it weighs the columns of B")
-    solution = _solve(A, B, Q, R, N)
+    size = jnp.linalg.norm(Q)  # before what the cross term takes away, which may be all of it
+    A, Q, shift = decouple(A, B, Q=Q, R=R, N=N)
+    solution = _solve(A, B, Q, R, size)
     if is_concrete(solution):
-        _require_solution(solution, B, *decouple(A, B, Q=Q, R=R, N=N)[:2])
-    return solution
+        _require_solution(solution, A, B, Q)
+    return solution if shift is None else replace(solution, K=solution.K + shift)
 
 
 def solve_each_riccati(
@@ -193,17 +195,15 @@ def riccati_recursion(
 
 
 @jax.jit
-def _solve(A: Array, B: Array, Q: Array, R: Array, N: Array | None) -> RiccatiSolution:
-    size = jnp.max(jnp.abs(Q))  # before what its cross term takes away, which may be all of it
-    A, Q, shift = decouple(A, B, Q=Q, R=R, N=N)
+def _solve(A: Array, B: Array, Q: Array, R: Array, size: Array) -> RiccatiSolution:
     step, residual, radius = _stabilizing_step(A, B, Q, R)
     # Under tracing Q has not been checked; an indefinite R has failed in its Cholesky factor already.
     _, Q = jax.lax.optimization_barrier((radius, Q))  # batched LAPACK routines must not run side by side
     weights = jnp.linalg.eigvalsh(jax.lax.stop_gradient(Q))
-    is_valid = weights[0] >= -SEMIDEFINITE_TOLERANCE * len(A) * (weights[-1] if shift is None else size)
+    is_valid = weights[0] >= -SEMIDEFINITE_TOLERANCE * len(A) * size
     return RiccatiSolution(
         P=step.P,
-        K=step.K if shift is None else step.K + shift,
+        K=step.K,
         M=step.M,
         converged=is_valid & _is_solved(residual, radius),
         residual=residual,
@@ -213,9 +213,10 @@ def _solve(A: Array, B: Array, Q: Array, R: Array, N: Array | None) -> RiccatiSo
 
 @jax.jit
 def _solve_each(given: tuple[Array, Array, Array, Array, Array | None]) -> RiccatiSolution:
+    solve_one = lambda A, B, Q, R, N: solve_riccati(A, B, Q=Q, R=R, N=N)  # noqa: E731
     if len(given[0]) > FEW:
-        return jax.vmap(_solve)(*given)
-    return jax.lax.map(lambda equation: _solve(*equation), given)  # slower, and compiled in half the time
+        return jax.vmap(solve_one)(*given)
+    return jax.lax.map(lambda equation: solve_one(*equation), given)  # slower, and compiled in half the time
 
 
 @jax.custom_jvp
@@ -373,7 +374,7 @@ def _distance(X: Array, Y: Array) -> Array:
     return jnp.linalg.norm(X - Y) / jnp.maximum(jnp.linalg.norm(Y), jnp.finfo(Y.dtype).tiny)
 
 
-def _require_solution(solution: RiccatiSolution, B: Array, A: Array, Q: Array) -> None:
+def _require_solution(solution: RiccatiSolution, A: Array, B: Array, Q: Array) -> None:
     if not solution.converged and (modes := unstabilizable_modes(A, B)):
         raise NotStabilizableError(
             f"(A, B) is not stabilisable: {describe_modes(modes)} not controllable through B"

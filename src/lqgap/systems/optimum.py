@@ -12,6 +12,7 @@ whose weights are definite:
     Delta = A (W + Delta) A' - (A W C' + A Delta C') S^-1 (..)' ,   S = (C W C' + V) + C Delta C' .
 """
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -71,7 +72,7 @@ class Optimum(eqx.Module):
 def solve(plant: LQG) -> Optimum:
     """Solve both Riccati equations; outside `jit` and `vmap`, raises where there is no solution."""
     require_single(plant)
-    optimum = _solve(plant)
+    optimum = _solve(plant, is_noisy=is_concrete(plant.V) and bool(is_definite(np.asarray(plant.V))))
     if is_concrete(optimum):
         require_converged(optimum, plant)
     return optimum
@@ -82,8 +83,7 @@ def solve_members(systems: LQG) -> Optimum:
     if not is_concrete(systems):
         return jax.vmap(solve)(systems)
     if np.all(is_definite(np.asarray(systems.V))):
-        A, C, W, V = (np.asarray(X) for X in (systems.A, systems.C, systems.W, systems.V))
-        equation = _FilterEquation(A.mT, C.mT, W, V, None, None)
+        equation = _equation_of_noise(jax.tree.map(np.asarray, systems))
     else:
         equation = jax.jit(jax.vmap(_filter_equation))(systems)
     estimate = solve_each_riccati(equation.A, equation.B, Q=equation.Q, R=equation.R, N=equation.N)
@@ -164,6 +164,11 @@ class _FilterEquation(eqx.Module):
     offset: Float[Any, "*batch n n"] | None
 
 
+def _equation_of_noise(plant: LQG) -> _FilterEquation:
+    """For Sigma, where V is definite; of one plant or a batch."""
+    return _FilterEquation(plant.A.mT, plant.C.mT, plant.W, plant.V, None, None)
+
+
 def _filter_equation(plant: LQG) -> _FilterEquation:
     """For Sigma itself, or where V is singular for Sigma - W."""
     A, C, W, V = plant.A, plant.C, plant.W, plant.V
@@ -177,12 +182,12 @@ def _filter_equation(plant: LQG) -> _FilterEquation:
     )
 
 
-@jax.jit
-def _solve(plant: LQG) -> Optimum:
+@functools.partial(jax.jit, static_argnames="is_noisy")
+def _solve(plant: LQG, *, is_noisy: bool) -> Optimum:
     control = solve_riccati(plant.A, plant.B, Q=plant.state_weight, R=plant.R, N=plant.N)
     # One after the other: XLA's thread pool deadlocks on two concurrent loops with LAPACK calls inside.
     later, control = jax.lax.optimization_barrier((plant, control))
-    dual = _filter_equation(later)
+    dual = _equation_of_noise(later) if is_noisy else _filter_equation(later)
     estimate = solve_riccati(dual.A, dual.B, Q=dual.Q, R=dual.R, N=dual.N)
     return _optimum(plant, control, estimate, dual.offset)
 
