@@ -104,7 +104,7 @@ def test_the_cost_of_a_class_in_a_file_is_changed_alike(tmp_path):
         ('family = "mass_spring_damper"\ngian = 3', "", r"line 3: plant.gian: .*did you mean gain"),
         ('family = "mass_spring_damper"\nmass = [-1, 2]', "", r"line 1: plant: mass is .*positive"),
         ('family = "mass_spring_damper"\ngain = 1\nstiffness = 1', "", "no family"),
-        (MATRICES.replace("push =", "psh ="), "", r"plant.parameters: there is no parameter 'push'.*psh"),
+        (MATRICES.replace("push =", "psh ="), "", r"plant.B.1.0: there is no parameter 'push'.*psh"),
         (MATRICES.replace("0.3]", "0.3], x = 1"), "", r"parameters.x: no entry"),
         (MATRICES.replace("[0.1, 0.3]", "0.1"), "", "there is no family"),
         (MATRICES.replace("[0], [", "[0, 1], ["), "", "plant.B: its rows differ"),

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from lqgap.errors import InvalidArgumentError, LqgapError, did_you_mean
+from lqgap.experiments.expressions import Formula, names_in, read_formula, value_of
 from lqgap.experiments.parsing import Source
 from lqgap.experiments.provenance import is_own
 from lqgap.experiments.study import Choices, Cost, FamilyPlant, FilePlant, MatrixPlant, PythonPlant, Study
@@ -81,22 +82,10 @@ def _built_in(plant: FamilyPlant, source: Source) -> Family:
 
 
 def _from_matrices(plant: MatrixPlant, source: Source) -> Family:
-    given = {name: matrix for name in MATRICES if (matrix := getattr(plant, name)) is not None}
-    used = {
-        entry.removeprefix("-")
-        for matrix in given.values()
-        for row in matrix
-        for entry in row
-        if isinstance(entry, str)
-    }
-    for name in sorted(used - plant.parameters.keys()):
-        hint = did_you_mean(name, plant.parameters)
-        raise source.error(("plant", "parameters"), f"there is no parameter {name!r}{hint}")
+    given = {name: _formulas(plant, name, source) for name in MATRICES if getattr(plant, name) is not None}
+    used = {name for matrix in given.values() for row in matrix for entry in row for name in names_in(entry)}
     for name in sorted(plant.parameters.keys() - used):
-        raise source.error(("plant", "parameters", name), "no entry of a matrix has this name")
-    for name, matrix in given.items():
-        if len({len(row) for row in matrix}) > 1:
-            raise source.error(("plant", name), "its rows differ in length")
+        raise source.error(("plant", "parameters", name), "no entry of a matrix depends on it")
     extents = {name: _extent(value) for name, value in plant.parameters.items()}
     known = {name: value for name, value in extents.items() if not isinstance(value, tuple | list)}
     uncertain = {name: value for name, value in extents.items() if name not in known}
@@ -109,13 +98,24 @@ def _from_matrices(plant: MatrixPlant, source: Source) -> Family:
     return ParameterBox(build, uncertain)
 
 
-def _fill(matrix: list[list[Any]], values: Mapping[str, Any]) -> Any:
-    def number(entry: Any) -> Any:
-        if not isinstance(entry, str):
-            return float(entry)
-        return -values[entry[1:]] if entry.startswith("-") else values[entry]
+def _formulas(plant: MatrixPlant, name: str, source: Source) -> list[list[Formula]]:
+    """The entries of a matrix, read; raises where one depends on what is no parameter."""
+    matrix = getattr(plant, name)
+    if len({len(row) for row in matrix}) > 1:
+        raise source.error(("plant", name), "its rows differ in length")
+    formulas = [
+        [read_formula(entry) if isinstance(entry, str) else float(entry) for entry in row] for row in matrix
+    ]
+    for i, row in enumerate(formulas):
+        for j, formula in enumerate(row):
+            for unknown in sorted(names_in(formula) - plant.parameters.keys()):
+                hint = did_you_mean(unknown, plant.parameters)
+                raise source.error(("plant", name, i, j), f"there is no parameter {unknown!r}{hint}")
+    return formulas
 
-    return jnp.asarray([[number(entry) for entry in row] for row in matrix], dtype=jnp.float64)
+
+def _fill(matrix: list[list[Formula]], values: Mapping[str, Any]) -> Any:
+    return jnp.asarray([[value_of(entry, values) for entry in row] for row in matrix], dtype=jnp.float64)
 
 
 def _from_file(plant: FilePlant, source: Source) -> Family:

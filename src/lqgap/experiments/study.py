@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pydantic
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
+from lqgap.experiments.expressions import read_formula, require_free_name
 from lqgap.experiments.methods import METHODS
 from lqgap.experiments.methods.base import AbstractMethod, Table
 from lqgap.experiments.toml import write_toml
@@ -44,8 +45,27 @@ EXTENT_SCHEMA = {
 }
 Extent = Annotated[Any, BeforeValidator(read_extent), WithJsonSchema(EXTENT_SCHEMA)]
 Matrix = Annotated[list[Annotated[list[float], Field(min_length=1)]], Field(min_length=1)]
-Name = Annotated[str, Field(pattern=r"^-?[A-Za-z_][A-Za-z0-9_]*$", max_length=60)]
-NamedMatrix = Annotated[list[Annotated[list[float | Name], Field(min_length=1)]], Field(min_length=1)]
+
+
+def read_entry(value: Any) -> Any:
+    """A number, or a formula of parameters, which stays as it is written."""
+    if isinstance(value, str):
+        read_formula(value)
+    elif not _is_number(value):
+        raise ValueError("expected a number, or a formula of parameters in quotes")
+    return value
+
+
+def read_name(value: str) -> str:
+    """A name that formulas may have."""
+    require_free_name(value)
+    return value
+
+
+Name = Annotated[str, Field(max_length=60), AfterValidator(read_name)]
+ENTRY_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string"}]}
+Entry = Annotated[Any, BeforeValidator(read_entry), WithJsonSchema(ENTRY_SCHEMA)]
+NamedMatrix = Annotated[list[Annotated[list[Entry], Field(min_length=1)]], Field(min_length=1)]
 
 
 class FamilyPlant(Table):
@@ -58,7 +78,7 @@ class FamilyPlant(Table):
 
 
 class MatrixPlant(Table):
-    """Matrices whose entries may be names of parameters."""
+    """Matrices whose entries may be formulas of parameters."""
 
     A: NamedMatrix
     B: NamedMatrix
