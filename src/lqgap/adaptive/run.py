@@ -191,7 +191,7 @@ def _step(
     memory, u = policy.step(state.memory, seen.y, state.u_last, **how)
     output_cost = quadratic(seen.y, plant.Q)
     has_diverged = state.has_diverged | ~jnp.all(jnp.isfinite(u)) | ~(output_cost <= real.ceiling)
-    u = jnp.where(has_diverged, 0.0, limits.clip(u))
+    u = jnp.where(has_diverged, 0.0, limits.clip(u, state.u_last))
     told = policy.snapshot(memory) if isinstance(policy, AbstractLearner) else nothing_told()
     after = RunState(
         time=now + 1,

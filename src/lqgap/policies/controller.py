@@ -32,7 +32,8 @@ class Controller:
     """The stateful wrapper of a policy.
 
     Args:
-        limits: (low, high), numbers or vectors: inputs are clipped to them before they leave.
+        limits: (low, high) or (low, high, rate), numbers or vectors: inputs are clipped to them before they
+            leave, and change by at most `rate` in a step.
         nan_is_lost: whether NaN in an observation is a lost component; by default it is an error, and a
             lost observation is None.
         key: for policies that draw random numbers.
@@ -168,7 +169,7 @@ def _compile(policy: AbstractPolicy, limits: Limits, memory: Memory) -> Any:
 
     def step(leaves: list[Array], y: Array, u_last: Array) -> tuple[list[Array], Array]:
         new_memory, u = policy.step(_unflatten(memory, leaves), y, u_last)
-        return _flatten(new_memory), limits.clip(u)
+        return _flatten(new_memory), limits.clip(u, u_last)
 
     return jax.jit(step)
 

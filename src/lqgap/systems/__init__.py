@@ -1,6 +1,6 @@
 """One LQG problem: its optimum, its filters and its value targets."""
 
-from lqgap.systems.continuous import accumulate_noise, zero_order_hold
+from lqgap.systems.continuous import accumulate_noise, discretize, zero_order_hold
 from lqgap.systems.finite_horizon import FiniteOptimum, solve_finite
 from lqgap.systems.kalman import (
     Belief,
@@ -45,6 +45,7 @@ __all__ = [
     "closed_loop_matrix",
     "correct",
     "delay_input",
+    "discretize",
     "filter_matrix",
     "filter_record",
     "log_likelihood",
