@@ -207,7 +207,7 @@ def test_entries_of_matrices_are_formulas_and_members_are_built_in_one_batch(tmp
         (
             "mass = [1, 2]",
             "mass = [1, 2], extra = 1",
-            "plant.parameters.extra: no entry of a matrix depends on it",
+            "plant.parameters.extra: nothing depends on it",
         ),
         ("mass = [1, 2]", "mass = [0, 2]", "mass = 0"),
     ],

@@ -27,7 +27,7 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import require_fit
 from lqgap.evaluation.noise import standard_normal
 from lqgap.linalg import quadratic
-from lqgap.policies import AbstractPolicy
+from lqgap.policies import AbstractPolicy, Saturated
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.policies.policy import require_policy
 from lqgap.progress import track
@@ -95,6 +95,8 @@ def run_many(
         keys: an array of keys, as `jax.random.split` makes, or a list.
         truth: as in `run`, for all runs or a row for each.
     """
+    if isinstance(policy, Saturated) and limits is None:  # the policy inside may have more to tell
+        policy, limits = policy.policy, policy.limits.as_given
     last, keys = _read_last(require_policy("policy", policy), horizon), read_keys(keys)
     num_points = read_count("num_points", num_points, least=1, most=1_000_000)
     real = read_plants(plants, count=len(keys))

@@ -32,6 +32,10 @@ class Limits(eqx.Module):
         low, high, rate = (limit.astype(u.dtype) for limit in self.as_given)
         return jnp.clip(jnp.clip(u, u_last - rate, u_last + rate), low, high)
 
+    def about(self, u0: Any) -> "Limits":
+        """The limits of deviations from u0."""
+        return Limits(self.low - u0, self.high - u0, self.rate)
+
     @property
     def as_given(self) -> tuple[Array, Array, Array]:
         """As functions take them: (low, high, rate)."""

@@ -21,6 +21,7 @@ from lqgap.systems.optimum import (
     require_converged,
     solve,
 )
+from lqgap.systems.signals import Signals
 from lqgap.systems.steady import steady_beliefs, steady_correct, steady_predict
 from lqgap.systems.transform import change_coordinates, delay_input, whiten
 from lqgap.systems.value import ValueTarget, bellman_backup, bias, bias_matrix, value_target
@@ -33,6 +34,7 @@ __all__ = [
     "Correction",
     "FiniteOptimum",
     "Optimum",
+    "Signals",
     "ValueTarget",
     "accumulate_noise",
     "arx_matrix",

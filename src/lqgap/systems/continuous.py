@@ -110,12 +110,12 @@ def _count_past(delays: Any, dt: Any, longest: Any) -> int:
 
 
 def _delay_column(A: Array, b: Array, dt: Any, delay: Array, lags: Array) -> Array:
-    """What the input of each lag adds to the next state; NaN if it would need one that is not kept."""
+    """What the input of each lag adds to the next state; NaN if that is none of those kept."""
     whole = jnp.floor(delay / dt + WHOLE)
     late = jnp.maximum(delay - whole * dt, 0.0)
     (transition, new), (_, old) = _hold(A, b[:, None], dt - late), _hold(A, b[:, None], late)
     gains = jnp.where(lags == whole, new, jnp.where(lags == whole + 1, transition @ old, 0.0))
-    return jnp.where(delay / dt <= lags[-1] + WHOLE, gains, jnp.nan).T
+    return jnp.where((delay >= 0) & (delay / dt <= lags[-1] + WHOLE), gains, jnp.nan).T
 
 
 @jax.jit
