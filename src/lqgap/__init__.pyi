@@ -37,7 +37,9 @@ from .simulators import check_assumptions as check_assumptions
 from .simulators import likelihood_set as likelihood_set
 from .simulators import plants as plants
 from .systems import LQG as LQG
+from .systems import Signals as Signals
 from .systems import correlate_noise as correlate_noise
+from .systems import discretize as discretize
 from .systems import innovations_plant as innovations_plant
 from .systems import log_likelihood as log_likelihood
 from .systems import performance_output as performance_output

@@ -76,7 +76,7 @@ def simulate(
         memory, x, u_last = carry
         y = plant.C @ x + V_root @ normal[states:]
         memory, u = policy.step(memory, y, u_last)
-        u = limits.clip(u)
+        u = limits.clip(u, u_last)
         cost = plant.cost(x, y, u)
         return (memory, plant.A @ x + plant.B @ u + W_root @ normal[:states], u), (x, u, y, cost)
 

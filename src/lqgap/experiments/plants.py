@@ -20,15 +20,17 @@ from jaxtyping import Array
 from lqgap.batches import join, take
 from lqgap.errors import LqgapError
 from lqgap.evaluation.worst import spread_starts
-from lqgap.experiments.family import Family, make_family
+from lqgap.experiments.family import Family, make_family, signals_of
 from lqgap.experiments.parsing import Source
+from lqgap.experiments.plant_tables import FamilyPlant, MatrixPlant
 from lqgap.experiments.store import key_of
-from lqgap.experiments.study import FamilyPlant, MatrixPlant, Study
-from lqgap.policies import StationaryLQG
+from lqgap.experiments.study import Study
+from lqgap.policies import AbstractPolicy, Saturated, StationaryLQG
+from lqgap.policies.limits import LimitsLike
 from lqgap.simulators import AbstractFamily, Finite, Parameter
 from lqgap.simulators.parameters import require_names
 from lqgap.states import fingerprint
-from lqgap.systems import LQG, require_converged, stack
+from lqgap.systems import LQG, Signals, require_converged, stack
 from lqgap.systems.lqg import MATRICES
 from lqgap.systems.optimum import solve_members
 
@@ -86,6 +88,20 @@ class Plants:
         return make_family(self.study, self.source, trust=self.trust)
 
     @functools.cached_property
+    def signals(self) -> Signals:
+        """What is known of the plants' inputs and outputs."""
+        return signals_of(self.study, self.family, self.source)
+
+    @property
+    def limits(self) -> LimitsLike:
+        """Of inputs, for whatever acts on the plants."""
+        return self.signals.bounds(num_inputs=self.members.systems.num_inputs)
+
+    def limited(self, policy: AbstractPolicy) -> AbstractPolicy:
+        """The policy, within the limits of inputs if there are some."""
+        return policy if self.limits is None else Saturated(policy, self.limits)
+
+    @functools.cached_property
     def members(self) -> Finite:
         """The class before the audit."""
         members = make_members(self.study, self.family, self.source)
@@ -116,7 +132,7 @@ class Plants:
         if isinstance(self.study.plant, FamilyPlant | MatrixPlant):
             return ""
         nominal = None if isinstance(self.family, Finite) else self.family.nominal()
-        return fingerprint(nominal, self.members, self.real.systems, self.tried)
+        return fingerprint(nominal, self.members, self.real.systems, self.tried, repr(self.signals))
 
 
 def key_for(seed: int, purpose: str) -> Array:

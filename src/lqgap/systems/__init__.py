@@ -1,6 +1,6 @@
 """One LQG problem: its optimum, its filters and its value targets."""
 
-from lqgap.systems.continuous import accumulate_noise, zero_order_hold
+from lqgap.systems.continuous import accumulate_noise, discretize, zero_order_hold
 from lqgap.systems.correlated import correlate_noise, innovations_plant
 from lqgap.systems.finite_horizon import FiniteOptimum, solve_finite
 from lqgap.systems.kalman import (
@@ -22,6 +22,7 @@ from lqgap.systems.optimum import (
     require_converged,
     solve,
 )
+from lqgap.systems.signals import Signals
 from lqgap.systems.steady import steady_beliefs, steady_correct, steady_predict
 from lqgap.systems.transform import change_coordinates, delay_input, whiten
 from lqgap.systems.value import ValueTarget, bellman_backup, bias, bias_matrix, value_target
@@ -34,6 +35,7 @@ __all__ = [
     "Correction",
     "FiniteOptimum",
     "Optimum",
+    "Signals",
     "ValueTarget",
     "accumulate_noise",
     "arx_matrix",
@@ -47,6 +49,7 @@ __all__ = [
     "correct",
     "correlate_noise",
     "delay_input",
+    "discretize",
     "filter_matrix",
     "filter_record",
     "innovations_plant",

@@ -2,7 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from lqgap.arguments import IntLike, MatrixLike, is_concrete, read_array, read_count, require_shape
 from lqgap.errors import InvalidArgumentError, InvalidSystemError
@@ -74,20 +74,17 @@ def delay_input(plant: LQG, steps: IntLike, *, longest: IntLike | None = None) -
     longest = steps if longest is None else read_count("longest", longest, least=0)
     if longest < steps:
         raise InvalidArgumentError(f"longest is {longest}, expected at least steps = {steps}")
-    n, m, p = plant.num_states, plant.num_inputs, plant.num_outputs
-    size = n + longest * m
-    A = jnp.zeros((size, size)).at[:n, :n].set(plant.A)
-    B = jnp.zeros((size, m))
-    if steps == 0:
-        B = B.at[:n].set(plant.B)
-    else:
-        A = A.at[:n, n + (steps - 1) * m : n + steps * m].set(plant.B)
-    if longest > 0:
-        B = B.at[n : n + m].set(jnp.eye(m))
-        A = A.at[n + m :, n : size - m].set(jnp.eye((longest - 1) * m))
+    return with_past_inputs(plant, jnp.zeros((longest + 1, *plant.B.shape)).at[steps].set(plant.B))
+
+
+def with_past_inputs(plant: LQG, gains: Float[Array, "lag state input"]) -> LQG:
+    """The plant with x_{t+1} = A x_t + sum_j gains[j] u_{t-j} + w_t, and state (x, u_{t-1}, u_{t-2}, ...)."""
+    (lags, n, m), p = gains.shape, plant.num_outputs
+    size = n + (lags - 1) * m
+    past = jnp.swapaxes(gains[1:], 0, 1).reshape(n, size - n)
     return LQG(
-        A,
-        B,
+        jnp.eye(size, k=-m).at[: n + m].set(0).at[:n].set(jnp.concatenate([plant.A, past], axis=1)),
+        jnp.eye(size, m, k=-n).at[:n].set(gains[0]),
         jnp.zeros((p, size)).at[:, :n].set(plant.C),
         Q=plant.Q,
         R=plant.R,
