@@ -43,6 +43,17 @@ def test_a_name_in_a_matrix_is_a_parameter_and_may_be_negated(tmp_path):
     np.testing.assert_array_equal(plant.Q, [[1.0]])
 
 
+def test_states_may_be_weighed_and_noises_correlated(tmp_path):
+    more = 'Qx = [[1, 0], [0, "push"]]\nN = [[0], [0.1]]\nG = [[0.1], ["drift"]]\n'
+    plant = family_of(more + MATRICES, tmp_path).system({"drift": 0.2})
+    weights = {"R": [[0.5]], "Qx": np.diag([1.0, 2.0]), "N": [[0.0], [0.1]]}
+    plain = lg.LQG([[0.9, 0.2], [-0.2, 0.8]], [[0.0], [2.0]], [[1.0, 0.0]], **weights)
+    for name, matrix in lg.correlate_noise(plain, [[0.1], [0.2]]).matrices().items():
+        np.testing.assert_allclose(getattr(plant, name), matrix, atol=1e-15)
+    weighed = family_of(MATRICES, tmp_path, more="[cost]\nQx = [[2, 0], [0, 0]]\n")
+    np.testing.assert_array_equal(weighed.nominal().Qx, np.diag([2.0, 0.0]))
+
+
 def test_a_mat_file_has_a_class_or_one_plant_and_a_radius(tmp_path):
     family = lg.plants.mass_spring_damper()
     lg.interop.save_mat(tmp_path / "class.mat", family.grid(2), sampling_time=0.3)

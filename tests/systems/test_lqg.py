@@ -23,6 +23,16 @@ def test_whole_numbers_and_nested_lists_are_read_as_doubles():
     assert plant.A.dtype == plant.Q.dtype == jnp.float64
 
 
+def test_a_performance_output_costs_its_square():
+    rng = np.random.default_rng(0)
+    C1, D12 = rng.normal(size=(3, 2)), rng.normal(size=(3, 1))
+    plant = lqgap.LQG(A, B, C, Q=[[0.0]], **lqgap.performance_output(C1, D12))
+    x, y, u = (jnp.asarray(rng.normal(size=size)) for size in (2, 1, 1))
+    np.testing.assert_allclose(plant.cost(x, y, u), np.sum((C1 @ x + D12 @ u) ** 2), rtol=1e-12)
+    with pytest.raises(InvalidSystemError, match="R is not positive definite"):
+        lqgap.LQG(A, B, C, **lqgap.performance_output(C1, 0 * D12))
+
+
 MALFORMED = {
     "A is not square": (dict(A=np.ones((2, 3))), r"A has shape \(2, 3\), expected \(2, 2\)"),
     "A is a vector": (dict(A=np.ones(2)), r"A has shape \(2,\), expected a matrix"),

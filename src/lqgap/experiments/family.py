@@ -24,8 +24,8 @@ from lqgap.experiments.provenance import is_own
 from lqgap.experiments.study import Cost, Study
 from lqgap.interop.mat import load_mat
 from lqgap.simulators import AbstractFamily, Ball, Finite, ParameterBox, plants
-from lqgap.systems import LQG, Signals, discretize
-from lqgap.systems.lqg import MATRICES
+from lqgap.systems import LQG, Signals, correlate_noise, discretize
+from lqgap.systems.lqg import EXTENSIONS, MATRICES
 
 Family = AbstractFamily | Finite
 MANY = 10_000  # plants of which the longest delay is taken
@@ -110,7 +110,7 @@ def _built_in(plant: FamilyPlant, source: Source) -> Family:
 def _from_matrices(plant: MatrixPlant, source: Source) -> Family:
     given = {
         name: _formulas(plant, matrix, name, source)
-        for name in MATRICES
+        for name in (*MATRICES, *EXTENSIONS, "G")
         if (matrix := getattr(plant, name)) is not None
     }
     delays = plant.delay if isinstance(plant.delay, list) else [plant.delay or 0.0]
@@ -133,10 +133,15 @@ def _from_matrices(plant: MatrixPlant, source: Source) -> Family:
         known["dt"] = plant.dt
 
     def build(**values: Any) -> LQG:
-        written = LQG(**{name: _fill(matrix, known | values) for name, matrix in given.items()})
-        if plant.dt is None:
+        filled = {name: _fill(matrix, known | values) for name, matrix in given.items()}
+        G = filled.pop("G", None)
+        written = LQG(**filled)
+        if plant.dt is not None:
+            delays = _fill(delay, known | values)[0]
+            written = discretize(written, dt=plant.dt, delay=delays, longest=longest)
+        if G is None:
             return written
-        return discretize(written, dt=plant.dt, delay=_fill(delay, known | values)[0], longest=longest)
+        return correlate_noise(written, jnp.pad(G, ((0, written.num_states - len(G)), (0, 0))))
 
     box = ParameterBox(build, uncertain, signals=Signals(dt=plant.dt, time_unit=plant.time_unit))
     longest = _longest(delay[0], box, known, source)
@@ -236,7 +241,9 @@ def _importing_from(folder: Path) -> Iterator[None]:
 
 
 def _with_cost(family: Family, cost: Cost) -> Family:
-    weights = {name: getattr(cost, name) for name in ("Q", "R") if getattr(cost, name) is not None}
+    weights = {
+        name: getattr(cost, name) for name in ("Q", "R", *EXTENSIONS) if getattr(cost, name) is not None
+    }
 
     def weigh(plant: LQG) -> LQG:
         return LQG(**{**plant.matrices(), **weights})

@@ -111,6 +111,9 @@ class MatrixPlant(AbstractPlant):
     W: NamedMatrix | None = None
     V: NamedMatrix | None = None
     S0: NamedMatrix | None = None
+    Qx: NamedMatrix | None = None
+    N: NamedMatrix | None = None
+    G: NamedMatrix | None = None
     parameters: dict[Name, Extent] = Field(min_length=1)
     dt: float | None = Field(default=None, gt=0)
     time_unit: TimeUnit = "s"

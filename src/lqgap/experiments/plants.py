@@ -31,11 +31,12 @@ from lqgap.simulators import AbstractFamily, Finite, Parameter
 from lqgap.simulators.parameters import require_names
 from lqgap.states import fingerprint
 from lqgap.systems import LQG, Signals, require_converged, stack
-from lqgap.systems.lqg import MATRICES
+from lqgap.systems.lqg import EXTENSIONS, MATRICES
 from lqgap.systems.optimum import solve_members
 
 NUM_COARSE = 16  # members of a class that grows, at first
 MAX_MEMBERS = 400  # of the class: banks run a filter for each
+STATES_IN_ROWS, STATES_IN_COLUMNS = ("A", "B", "W", "S0", "Qx", "N"), ("A", "C", "W", "S0", "Qx")
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,8 @@ def make_real(study: Study, family: Family, source: Source) -> RealPlants:
         is_member.append(inside)
     for index, outside in enumerate(study.real.outside):
         nominal = family[0] if isinstance(family, Finite) else family.nominal()
-        given = {name: matrix for name in MATRICES if (matrix := getattr(outside, name)) is not None}
+        names_given = (*MATRICES, *EXTENSIONS)
+        given = {name: matrix for name in names_given if (matrix := getattr(outside, name)) is not None}
         systems.append(_outside(given, nominal, source, index))
         names.append(f"outside {index + 1}")
         parameters.append({})
@@ -210,23 +212,13 @@ def pad_to(plant: LQG, states: int) -> LQG:
     more = states - plant.num_states
     if more == 0:
         return plant
-    both, rows, columns = (0, more), (0, more), (0, more)
 
-    def widen(matrix: Array, *ends: tuple[int, int]) -> Array:
-        return jnp.pad(matrix, [(0, 0)] * (matrix.ndim - 2) + list(ends))
+    def widen(name: str, matrix: Array) -> Array:
+        rows, columns = ((0, more * (name in names)) for names in (STATES_IN_ROWS, STATES_IN_COLUMNS))
+        return jnp.pad(matrix, [(0, 0)] * (matrix.ndim - 2) + [rows, columns])
 
-    none = (0, 0)
-    return eqx.tree_at(
-        lambda p: (p.A, p.B, p.C, p.W, p.S0),
-        plant,
-        (
-            widen(plant.A, both, both),
-            widen(plant.B, rows, none),
-            widen(plant.C, none, columns),
-            widen(plant.W, both, both),
-            widen(plant.S0, both, both),
-        ),
-    )
+    wide = {name: widen(name, matrix) for name, matrix in plant.matrices().items()}
+    return eqx.tree_at(lambda p: [getattr(p, name) for name in wide], plant, list(wide.values()))
 
 
 def control_optimally(plant: LQG) -> StationaryLQG:
@@ -283,6 +275,11 @@ def _outside(given: Mapping[str, Any], nominal: LQG, source: Source, index: int)
         plant = LQG(**{"Q": nominal.Q, "R": nominal.R, **given})
     except LqgapError as error:
         raise source.error(path, str(error)) from None
+    for name in EXTENSIONS:
+        if (getattr(plant, name) is None) != (getattr(nominal, name) is None):
+            raise source.error(
+                path, f"either the family and this plant weigh states by {name}, or neither does"
+            )
     sizes = [(item.num_inputs, item.num_outputs) for item in (plant, nominal)]
     if sizes[0] != sizes[1]:
         raise source.error(path, f"it has (inputs, outputs) = {sizes[0]}, and the family {sizes[1]}")

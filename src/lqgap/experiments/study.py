@@ -21,6 +21,8 @@ class Cost(Table):
 
     Q: Matrix | None = None
     R: Matrix | None = None
+    Qx: Matrix | None = None
+    N: Matrix | None = None
 
 
 class Grid(Table):
@@ -73,6 +75,8 @@ class OutsidePlant(Table):
     W: Matrix | None = None
     V: Matrix | None = None
     S0: Matrix | None = None
+    Qx: Matrix | None = None
+    N: Matrix | None = None
 
 
 class Real(Table):

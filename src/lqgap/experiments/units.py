@@ -38,6 +38,7 @@ from lqgap.policies import AbstractPolicy, save_policy
 from lqgap.policies.serialization import can_save
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems import LQG, Signals
+from lqgap.systems.kalman import expected_costs
 
 NOISE = "evaluation noise"  # the same for all methods
 FRESH = "fresh noise"  # of what a search finds; the same for all methods
@@ -232,7 +233,6 @@ def _block(workspace: Workspace, policy: AbstractPolicy, rows: np.ndarray, *, nu
 def _trajectory(name: str, real: RealPlants, row: int, block: Block, signals: Signals) -> Trajectory:
     """The rollout of this number on the real plant of this number, about the operating point."""
     y, u = (np.asarray(signal)[row % BATCH, row % signal.shape[1]] for signal in (block.y, block.u))
-    Q, R = (np.asarray(weight)[row] for weight in (real.systems.Q, real.systems.R))
-    cost = np.sum(y @ Q * y, axis=1) + np.sum(u @ R * u, axis=1)
+    cost = np.asarray(expected_costs(take(real.systems, row), y, u))
     u, y = u + np.asarray(signals.u0 or 0.0), y + np.asarray(signals.y0 or 0.0)
     return Trajectory(method=name, plant=real.names[row], cost=cost.tolist(), u=u.tolist(), y=y.tolist())

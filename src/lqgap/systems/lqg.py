@@ -166,9 +166,9 @@ def require_single(plant: Any, *, name: str = "plant") -> None:
 
 
 def performance_output(C1: MatrixLike, D12: MatrixLike) -> dict[str, Array]:
-    """The cost z'z of a performance output z = C1 x + D12 u: Q, R, Qx and N, as `LQG` takes them.
+    """The cost z'z of a performance output z = C1 x + D12 u: R, Qx and N, as `LQG` takes them.
 
-    `LQG(A, B, C, **performance_output(C1, D12), W=.., V=..)` weighs nothing else; D12 must have as many
+    `LQG(A, B, C, Q=zero, **performance_output(C1, D12))` weighs nothing else. D12 must have as many
     independent columns as there are inputs, so that every input costs something.
     """
     C1, D12 = read_array("C1", C1, num_axes=2), read_array("D12", D12, num_axes=2)
