@@ -167,9 +167,11 @@ def count_steps(value: Any, plant: Any) -> Any:
         raise ValueError(
             f"expected a number of steps, or a time in one of {', '.join(SECONDS)}, such as '2 s'"
         )
+    if plant is None:
+        return 1  # it has an error of its own, which is told
     dt = getattr(plant, "dt", None) or getattr(plant, "sampling_time", None)
     if dt is None:
-        raise ValueError("expected a number of steps: [plant] does not say how long a step is")
+        raise ValueError("expected a number of steps: only matrices with dt and files say how long a step is")
     return round(float(found[1]) * SECONDS[found[2]] / (dt * SECONDS[plant.time_unit]))
 
 
