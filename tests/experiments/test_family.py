@@ -136,35 +136,6 @@ delay = "lag"
 """
 
 
-def test_a_plant_in_continuous_time_is_sampled_with_its_delay(tmp_path):
-    family = family_of(CONTINUOUS, tmp_path)
-    A, B = [[0, 1], [-2, -1 / 3]], [[0], [1 / 1.5]]
-    written = lg.LQG(A, B, [[1, 0]], W=np.diag([0, 0.2 / 1.5**2]), V=[[1e-2]])
-    sampled = lg.discretize(written, dt=0.1, delay=0.13, longest=0.25)
-    plant = family.system({"stiffness": 3.0, "mass": 1.5, "lag": 0.13})
-    assert plant.num_states == 2 + 3
-    for name, matrix in plant.matrices().items():
-        np.testing.assert_allclose(matrix, getattr(sampled, name), rtol=1e-12, atol=1e-14)
-    assert family.is_traceable
-    assert family.signals.dt == 0.1
-    assert np.all(np.isfinite(family.grid(3).systems.A))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ('"lag"', '"lag - 0.1"', "plant.delay: it is negative"),
-        ('"lag"', '"lug"', "plant.delay.0.0: there is no parameter 'lug'"),
-        ('"lag"', '["lag", 0.1, 0.2]', "delay is .*expected a time"),
-        ("1e-3/dt", "1e-3/rate", "plant.V.0.0: there is no parameter 'rate'"),
-        ("dt = 0.1", "dt = 1e12", "dt is 1e.12, too long"),
-    ],
-)
-def test_an_error_of_a_plant_in_continuous_time_names_its_key(tmp_path, old, new, says):
-    with pytest.raises(lg.InvalidArgumentError, match=says):
-        family_of(CONTINUOUS.replace(old, new), tmp_path).nominal()
-
-
 def signals_in(plant, tmp_path, **how):
     study, source = parse_study(f"[plant]\n{plant}\n{REST}", name="study.toml", folder=tmp_path)
     return signals_of(study, make_family(study, source, **how), source)

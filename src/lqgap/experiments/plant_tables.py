@@ -31,6 +31,13 @@ def read_extent(value: Any) -> Any:
     return value
 
 
+def extent_of(value: Any) -> Any:
+    """As the library's families take it: a pair for an interval, a list for choices."""
+    if isinstance(value, Choices):
+        return list(value.choices)
+    return tuple(value) if isinstance(value, list) else value
+
+
 EXTENT_SCHEMA = {
     "anyOf": [
         {"type": "number"},
