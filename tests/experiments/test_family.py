@@ -4,6 +4,7 @@ import pytest
 import lqgap as lg
 from lqgap.experiments.family import make_family, signals_of
 from lqgap.experiments.parsing import parse_study
+from lqgap.experiments.plants import Plants
 from lqgap.simulators import Ball, Finite
 
 REST = "\n[real]\ncount = 1\n"
@@ -124,15 +125,13 @@ def test_damaged_mat_files_are_damaged_files(tmp_path):
         family_of('file = "plant.mat"', tmp_path)
 
 
-CONTINUOUS = """
-dt = 0.1
-A = [[0, 1], ["-stiffness/mass", "-0.5/mass"]]
-B = [[0], ["1/mass"]]
-C = [[1, 0]]
-W = [[0, 0], [0, "0.2/mass**2"]]
-V = [["1e-3/dt"]]
-parameters = {stiffness = [1, 4], mass = [1, 2], lag = [0.02, 0.25]}
-delay = "lag"
+CONTINUOUS = 'dt = 0.1\nA = [["-pole"]]\nB = [[1]]\nC = [[1]]\nparameters = {pole = [1, 2]}\n'
+LIMITED = """
+import lqgap as lg
+
+def family():
+    signals = lg.Signals(dt=0.1, limits=%s)
+    return lg.ParameterBox(lambda pole: lg.LQG([[pole]], [[1]], [[1]]), {"pole": (0.1, 0.9)}, signals=signals)
 """
 
 
@@ -161,3 +160,14 @@ def test_signals_that_do_not_fit_the_plant_are_refused_with_the_line(tmp_path):
 
 def test_another_cost_leaves_signals_as_they_are(tmp_path):
     assert family_of('family = "mass_spring_damper"', tmp_path, more="[cost]\nR = [[3]]\n").signals.dt == 0.3
+
+
+def test_limits_of_a_python_family_are_taken_and_are_part_of_what_results_depend_on(tmp_path):
+    study, source = parse_study('[plant]\npython = "limited:family"\n', name="study.toml", folder=tmp_path)
+    prints = []
+    for limits in (2, 3):
+        (tmp_path / "limited.py").write_text(LIMITED % limits)
+        plants = Plants(study, source, trust=True)
+        np.testing.assert_array_equal(plants.limits[:2], [[-limits], [limits]])
+        prints.append(plants.fingerprint)
+    assert prints[0] != prints[1]
