@@ -25,6 +25,7 @@ from .evaluation import exact_cost as exact_cost
 from .evaluation import exact_gap as exact_gap
 from .evaluation import find_worst as find_worst
 from .evaluation import gap as gap
+from .evaluation import margins as margins
 from .evaluation import regret as regret
 from .evaluation import rollout as rollout
 from .experiments.compare import compare as compare
