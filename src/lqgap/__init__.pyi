@@ -36,9 +36,11 @@ from .simulators import Finite as Finite
 from .simulators import ParameterBox as ParameterBox
 from .simulators import check_assumptions as check_assumptions
 from .simulators import likelihood_set as likelihood_set
+from .simulators import offset_free as offset_free
 from .simulators import plants as plants
 from .systems import LQG as LQG
 from .systems import log_likelihood as log_likelihood
+from .systems import measure_disturbance as measure_disturbance
 from .systems import solve as solve
 from .systems import solve_finite as solve_finite
 from .systems import stack as stack

@@ -44,7 +44,6 @@ NEAR = 1e-2  # from the unit circle: roots so near tell where to look
 PEAK = 1e-10  # of a peak: what another round must add to it
 MAX_ROUNDS = 50
 WORST = {"gain_low": np.max, "sensitivity": np.max}  # of all others the smallest is
-ROOT = np.float64(1e-14)  # relative error of a root
 NOTHING = 1e-9  # a factor so small is rounding: a loop with a pole at one has S = 0 there
 
 
@@ -186,9 +185,8 @@ def _roots(transfer: _Transfer, condition: _Condition) -> list[float]:
     """Where in (0, pi) the condition changes its sign."""
     points = _between(transfer, condition)
     signs = [condition.at(transfer, omega) > 0 for omega in points]
-    solve: Any = functools.partial(
-        brentq, lambda omega: condition.at(transfer, omega), xtol=1e-15, rtol=1e-14
-    )
+    exact: Any = {"xtol": 1e-15, "rtol": 1e-14}
+    solve: Any = functools.partial(brentq, lambda omega: condition.at(transfer, omega), **exact)
     changes = (i for i in range(len(points) - 1) if signs[i] != signs[i + 1])
     return [solve(points[i], points[i + 1]) for i in changes]
 

@@ -11,6 +11,7 @@ from lqgap.systems.kalman import (
     predict,
     prior,
 )
+from lqgap.systems.loads import measure_disturbance, velocity_form
 from lqgap.systems.lqg import LQG, stack
 from lqgap.systems.markov import markov_parameters, predictor_markov_parameters
 from lqgap.systems.optimum import (
@@ -49,6 +50,7 @@ __all__ = [
     "filter_record",
     "log_likelihood",
     "markov_parameters",
+    "measure_disturbance",
     "predict",
     "predictor_markov_parameters",
     "predictor_matrix",
@@ -61,6 +63,7 @@ __all__ = [
     "steady_correct",
     "steady_predict",
     "value_target",
+    "velocity_form",
     "whiten",
     "zero_order_hold",
 ]
