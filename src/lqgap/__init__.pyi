@@ -25,6 +25,7 @@ from .evaluation import exact_cost as exact_cost
 from .evaluation import exact_gap as exact_gap
 from .evaluation import find_worst as find_worst
 from .evaluation import gap as gap
+from .evaluation import margins as margins
 from .evaluation import regret as regret
 from .evaluation import rollout as rollout
 from .experiments.compare import compare as compare
@@ -35,6 +36,7 @@ from .simulators import Finite as Finite
 from .simulators import ParameterBox as ParameterBox
 from .simulators import check_assumptions as check_assumptions
 from .simulators import likelihood_set as likelihood_set
+from .simulators import offset_free as offset_free
 from .simulators import plants as plants
 from .systems import LQG as LQG
 from .systems import Signals as Signals
@@ -42,6 +44,7 @@ from .systems import correlate_noise as correlate_noise
 from .systems import discretize as discretize
 from .systems import innovations_plant as innovations_plant
 from .systems import log_likelihood as log_likelihood
+from .systems import measure_disturbance as measure_disturbance
 from .systems import performance_output as performance_output
 from .systems import solve as solve
 from .systems import solve_finite as solve_finite

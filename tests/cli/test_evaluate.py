@@ -21,3 +21,18 @@ def test_a_damaged_policy_is_named(study, tmp_path):
     (tmp_path / "damaged").write_bytes(b"x" * 100)
     with pytest.raises(lg.CorruptFileError, match="damaged"):
         run_evaluate(study, tmp_path / "damaged", as_json=False, **OPTIONS)
+
+
+def test_margins_of_a_linear_policy_are_printed_and_of_others_there_are_none(study, policy, tmp_path, capsys):
+    plant = lg.plants.unknown_sign().system({"sign": -1})
+    linear = tmp_path / "linear.safetensors"
+    optimal = lg.policies.StationaryLQG(plant)
+    lg.save_policy(linear, optimal)
+    run_evaluate(study, linear, as_json=True, **OPTIONS)
+    rows = json.loads(capsys.readouterr().out)
+    on_its_plant = {kind: float(value) for kind, value in lg.margins(optimal, plant).weakest_loops().items()}
+    assert rows[1]["margins"] == pytest.approx(on_its_plant)
+    run_evaluate(study, linear, as_json=False, **OPTIONS)
+    assert "phase" in capsys.readouterr().out
+    run_evaluate(study, policy, as_json=True, **OPTIONS)
+    assert [row["margins"] for row in json.loads(capsys.readouterr().out)] == [None, None]

@@ -187,3 +187,35 @@ def test_about_an_operating_point_signals_are_real_and_the_policy_sees_deviation
 def test_what_is_no_operating_point_is_refused(point):
     with pytest.raises(lg.InvalidArgumentError, match="operating_point is"):
         lg.Controller(StationaryLQG(PLANT), operating_point=point)
+
+
+def test_a_reference_holds_until_another_is_given_and_over_a_restart(tmp_path):
+    controller = lg.Controller(StationaryLQG(PLANT), follow=[0])
+    y = np.random.default_rng(0).normal(size=(6, 2))
+    controller(y[0], reference=[2.0])
+    controller.save(tmp_path / "state")
+    inputs = [controller(row) for row in y[1:]]
+    again = lg.Controller(StationaryLQG(PLANT), follow=[0])
+    again.restore(tmp_path / "state")
+    np.testing.assert_array_equal([again(row) for row in y[1:]], inputs)
+    controller.restore(tmp_path / "state")
+    np.testing.assert_array_equal([controller(row, reference=2.0) for row in y[1:]], inputs)
+    controller.reset()
+    plain = lg.Controller(StationaryLQG(PLANT))
+    np.testing.assert_allclose(controller(y[0]), plain(y[0]), rtol=1e-12)
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_references_are_read_strictly():
+    policy = StationaryLQG(PLANT)
+    with pytest.raises(lg.InvalidArgumentError, match=r"Controller\(policy, follow=\[0\]\)"):
+        lg.Controller(policy)(np.zeros(2), reference=[1.0])
+    for follow in ([2], [0, 0], 0, ["y"]):
+        with pytest.raises(lg.InvalidArgumentError, match="below 2"):
+            lg.Controller(policy, follow=follow)
+    with pytest.raises(lg.InvalidArgumentError, match="1 inputs for 2 references"):
+        lg.Controller(policy, follow=[0, 1])
+    controller = lg.Controller(policy, follow=[1])
+    for reference in ([1.0, 2.0], np.nan, "up"):
+        with pytest.raises(lg.InvalidArgumentError, match="reference"):
+            controller(np.zeros(2), reference=reference)

@@ -225,6 +225,15 @@ def test_methods_that_are_unfit_or_left_out_are_named_with_their_reasons():
     assert "Linear is left out: there is none." in page
 
 
+def test_margins_of_linear_methods_are_a_table_and_without_them_there_is_none():
+    record = example_record()
+    page = render(record)
+    assert "34.5" in page
+    assert 'id="margins"' in page
+    without = [method.model_copy(update={"margins": []}) for method in record.methods]
+    assert 'id="margins"' not in render(record.model_copy(update={"methods": without}))
+
+
 def test_training_that_brought_nothing_is_said():
     record = example_record()
     methods = [m.model_copy(update={"has_improved": m.name != "robust"}) for m in record.methods]

@@ -19,6 +19,7 @@ from lqgap.experiments.record import (
     HeatMap,
     HorizonStudy,
     Look,
+    Margin,
     Method,
     MethodGaps,
     Parameter,
@@ -154,6 +155,7 @@ def _method(name):
         description=description,
         history=history if trained else [],
         policy_file=f"policies/{name}.safetensors" if kind != "reference" else None,
+        margins=[Margin(kind="phase", value=34.5, plant="stiffness = 0.5 N/m")] if kind == "fixed" else [],
     )
 
 

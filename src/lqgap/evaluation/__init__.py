@@ -4,12 +4,14 @@ from lqgap.evaluation.exact import closed_loop_radius, exact_average_cost, exact
 from lqgap.evaluation.gap import GapEstimate, gap
 from lqgap.evaluation.history import MemoryPlan, plan_memory
 from lqgap.evaluation.horizons import gap_by_horizon
+from lqgap.evaluation.margins import Margins, margins
 from lqgap.evaluation.regret import RegretEstimate, regret
 from lqgap.evaluation.rollout import Trajectory, rollout
 from lqgap.evaluation.worst import WorstFound, find_worst
 
 __all__ = [
     "GapEstimate",
+    "Margins",
     "MemoryPlan",
     "RegretEstimate",
     "Trajectory",
@@ -21,6 +23,7 @@ __all__ = [
     "find_worst",
     "gap",
     "gap_by_horizon",
+    "margins",
     "plan_memory",
     "regret",
     "rollout",

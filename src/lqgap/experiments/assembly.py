@@ -124,6 +124,7 @@ def _method(name: str, measured: Measured) -> Method:
         policy_file=measured.trained.file,
         has_improved=measured.trained.has_improved,
         unfit=measured.judged.unfit,
+        margins=measured.judged.margins,
     )
 
 

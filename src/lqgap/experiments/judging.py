@@ -24,6 +24,7 @@ from lqgap.experiments.methods.base import AbstractMethod, Knowing
 from lqgap.experiments.plants import BoxMap, key_for, pad_to
 from lqgap.experiments.record import GapMap, HeatMap, MethodGaps, Parameter, Plant, Signals
 from lqgap.experiments.results import Judged, JudgedPlants, WorstGap
+from lqgap.experiments.robustness import least_margins
 from lqgap.experiments.units import DELTA, FRESH, NOISE, Workspace, fill_batches
 from lqgap.policies import AbstractPolicy, Zero
 from lqgap.simulators import AbstractFamily, Finite
@@ -120,6 +121,7 @@ def judge(
         found=np.asarray(searched.members.parameters).tolist() if searched else [],
         totals=(totals if long_run.totals is None else _larger(totals, long_run.totals)).tolist(),
         unfit=unfit,
+        margins=least_margins(workspace, policy),
     )
 
 

@@ -122,6 +122,14 @@ class Look(Part):
     best: Number  # so far, of what is trained for
 
 
+class Margin(Part):
+    """A margin of a linear method, and the plant on which it is least (`evaluation.margins`)."""
+
+    kind: str
+    value: Number
+    plant: str
+
+
 class Method(Part):
     """A controller that is judged."""
 
@@ -133,6 +141,7 @@ class Method(Part):
     policy_file: str | None  # relative to the folder of the run
     has_improved: bool = True  # whether training got it beyond what it began with, if it was trained
     unfit: str | None = None  # why it must not be put on a plant; None if nothing speaks against it
+    margins: list[Margin] = []  # none if it is not linear
 
 
 class LeftOut(Part):

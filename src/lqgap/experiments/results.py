@@ -10,6 +10,7 @@ from lqgap.experiments.record import (
     GapMap,
     HeatMap,
     Look,
+    Margin,
     MethodGaps,
     Number,
     Over,
@@ -64,6 +65,7 @@ class Judged(Part):
     found: list[list[Number]] = Field(default_factory=list)  # by the search: their parameters
     totals: list[Number]  # single runs on the worst plant of all; of all methods on the same noise
     unfit: str | None = None  # what speaks against the method
+    margins: list[Margin] = Field(default_factory=list)
 
 
 class WorstGap(Part):

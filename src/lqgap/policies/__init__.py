@@ -4,6 +4,7 @@ from lqgap.policies.bank import ModelBank
 from lqgap.policies.committed import Committed, explore_then_commit
 from lqgap.policies.controller import Controller
 from lqgap.policies.finite_memory import ClippedHistory
+from lqgap.policies.integrated import Integrated
 from lqgap.policies.linear import LinearDynamic, Zero
 from lqgap.policies.mixture import Mixture
 from lqgap.policies.optimal import FiniteHorizonLQG, StationaryLQG
@@ -21,6 +22,7 @@ __all__ = [
     "Committed",
     "Controller",
     "FiniteHorizonLQG",
+    "Integrated",
     "LinearDynamic",
     "LinearStep",
     "Mixture",

@@ -16,6 +16,7 @@ no member is like. So fifty samples that are not absurd buy the right to lose on
 up, and an absurd sample that is taken in for want of it ends what was saved.
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import equinox as eqx
@@ -29,11 +30,13 @@ from lqgap.arguments import IntLike, is_concrete, read_count
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.policies.optimal import FILTERS
 from lqgap.policies.policy import AbstractPolicy, entry_at, move_ahead, require_one_of
+from lqgap.policies.target import AbstractTarget, Origin
 from lqgap.systems import LQG, Optimum, solve_finite
 from lqgap.systems.innovation import fill_lost
 from lqgap.systems.losses import AbstractLosses, Losses
 from lqgap.systems.natural import naturalize
 from lqgap.systems.optimum import solve_members
+from lqgap.systems.setpoints import Rest, find_rest
 from lqgap.systems.settling import settle_filters
 
 MODES = ("mixture", "map", "thompson")
@@ -47,6 +50,7 @@ class BankMemory(eqx.Module):
 
     xhat: Float[Array, "member state"]
     losses: AbstractLosses  # of every member
+    target: AbstractTarget  # of every member
     log_likelihood: Float[Array, " member"]
     credit: Int[Array, ""]  # samples that were not absurd, of which CALM pay for one that counts as lost
     is_lost: Bool[Array, ""]  # whether the last one did
@@ -122,6 +126,10 @@ class ModelBank(AbstractPolicy):
         """The last step it is made for, if its gains are those of a horizon."""
         return self.last_step
 
+    def rest(self, follow: Sequence[int]) -> Rest:
+        """That of every member."""
+        return find_rest(self.A, self.B, self.C, follow=follow)
+
     def trainable(self) -> Any:
         """Shaping, prior and temperature; the models and their filters stay."""
         return self.only(_trained)
@@ -146,6 +154,7 @@ class ModelBank(AbstractPolicy):
         return BankMemory(
             xhat=jnp.zeros_like(self.A[:, 0]),
             losses=jax.vmap(Losses)(jnp.zeros_like(self.A)),
+            target=Origin(),
             log_likelihood=jnp.zeros_like(self.A[:, 0, 0]),
             credit=jnp.asarray(0),
             is_lost=jnp.asarray(False),
@@ -187,6 +196,7 @@ class ModelBank(AbstractPolicy):
             losses=jax.vmap(lambda losses, *model: losses.after(*model, seen))(
                 memory.losses, self.A, self.C, *planned
             ),
+            target=memory.target,
             log_likelihood=memory.log_likelihood + evidence,
             credit=spend(memory.credit, is_absurd),
             is_lost=is_lost,
@@ -194,7 +204,7 @@ class ModelBank(AbstractPolicy):
             key=memory.key,
         )
         gains = K + SHAPING_UNIT * K @ self.shaping
-        return memory, -jnp.einsum("kij,kj->ki", gains, xhat)
+        return memory, jax.vmap(lambda target, gain, x: target.steer(gain, x))(memory.target, gains, xhat)
 
     def log_posterior(self, memory: BankMemory) -> Float[Array, " member"]:
         """Log of the posterior weights, up to a constant."""

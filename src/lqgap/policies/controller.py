@@ -8,8 +8,10 @@ The step is compiled when the controller is made, so that the first call is as f
 `restore` carry over what it knows where a process has to start again: it goes on as before, to the bit.
 """
 
+import operator
 import os
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -21,7 +23,9 @@ from lqgap.arguments import ArrayLike, read_key
 from lqgap.errors import InvalidArgumentError, LqgapWarning, NotConvergedError
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
+from lqgap.policies.target import aim
 from lqgap.states import fingerprint, read_state, write_state
+from lqgap.systems.setpoints import Rest
 
 KIND = "controller"
 
@@ -36,6 +40,8 @@ class Controller:
             leave, and change by at most `rate` in a step.
         nan_is_lost: whether NaN in an observation is a lost component; by default it is an error, and a
             lost observation is None.
+        follow: numbers of the outputs that references are given for: none, if left out. The policy then
+            steers to where the plant, or each member of a bank, rests at the reference.
         key: for policies that draw random numbers.
         ends: whether the task ends where the policy does; without it, a policy with a horizon, which would
             stop a loop that goes on, is warned of.
@@ -49,6 +55,7 @@ class Controller:
         *,
         limits: LimitsLike = None,
         nan_is_lost: bool = False,
+        follow: Sequence[int] = (),
         key: PRNGKeyArray | None = None,
         ends: bool = False,
         operating_point: tuple[ArrayLike, ArrayLike] = (0.0, 0.0),
@@ -68,9 +75,11 @@ class Controller:
             )
         sizes = (policy.num_inputs, policy.num_outputs)
         self._u0, self._y0 = _read_point(operating_point, sizes)
+        self.follow = _read_follow(follow, policy.num_outputs)
+        self._rest = policy.rest(self.follow) if self.follow else None
         self._start(self._key)
         allowed = read_limits(limits, num_inputs=policy.num_inputs).about(self._u0)
-        self._step = _compile(policy, allowed, policy.init(self._key))
+        self._step, self._aim = _compile(policy, allowed, self._template, self._rest)
         self._step(self._leaves, self._lost, self._applied)
 
     @property
@@ -105,15 +114,19 @@ class Controller:
         return self._leaves, self._applied, np.asarray(self._time), jax.random.key_data(self._key)
 
     def _start(self, key: PRNGKeyArray) -> None:
-        self._leaves = _flatten(self.policy.init(key))
+        self._template = self.policy.init(key)
+        if self._rest is not None:
+            self._template = aim(self._template, self._rest, jnp.zeros(len(self.follow)))
+        self._leaves = _flatten(self._template)
         self._u_last = np.zeros(self.policy.num_inputs)
         self._applied = jnp.asarray(self._u_last)
         self._time = 0
 
-    def __call__(self, y: Any, *, applied: Any = None) -> np.ndarray:
+    def __call__(self, y: Any, *, reference: Any = None, applied: Any = None) -> np.ndarray:
         """The input for observation y (None if it was lost).
 
         Args:
+            reference: where the outputs that are followed ought to be; left out, as before, zero at first.
             applied: what the plant received one step ago, where that is measured; by default, the input
                 returned by the last call.
         """
@@ -126,7 +139,8 @@ class Controller:
         u_last = self._applied  # what is given in its place counts for this step alone, if the step succeeds
         if applied is not None:
             u_last = jnp.asarray(self._read("applied", applied, len(self._u_last), False) - self._u0)
-        leaves, chosen = self._step(self._leaves, y, u_last)
+        leaves = self._leaves if reference is None else self._aim_at(reference)
+        leaves, chosen = self._step(leaves, y, u_last)
         u = np.array(chosen)
         if not np.isfinite(u).all():
             raise NotConvergedError(
@@ -134,6 +148,15 @@ class Controller:
             )
         self._leaves, self._applied, self._u_last, self._time = leaves, chosen, u, self._time + 1
         return u + self._u0
+
+    def _aim_at(self, reference: Any) -> list[Array]:
+        if not self.follow:
+            raise InvalidArgumentError(
+                "reference is given to a controller that follows no output: Controller(policy, follow=[0]) "
+                "follows the first"
+            )
+        wanted = self._read("reference", reference, len(self.follow), False)
+        return self._aim(self._leaves, wanted - self._y0[list(self.follow)])
 
     def __reduce__(self) -> Any:
         """Compiled code cannot be copied or pickled."""
@@ -177,8 +200,8 @@ def _read_point(point: Any, sizes: tuple[int, int]) -> list[np.ndarray]:
     return values
 
 
-def _compile(policy: AbstractPolicy, limits: Limits, memory: Memory) -> Any:
-    """The step, with the policy's own arrays as constants.
+def _compile(policy: AbstractPolicy, limits: Limits, memory: Memory, rest: Rest | None) -> tuple[Any, Any]:
+    """The step and the change of a reference, with the policy's own arrays as constants.
 
     The memory goes in and out as a list of plain arrays, and the input is handed on as it comes out:
     rebuilding types and moving arrays would take most of the time.
@@ -188,7 +211,20 @@ def _compile(policy: AbstractPolicy, limits: Limits, memory: Memory) -> Any:
         new_memory, u = policy.step(_unflatten(memory, leaves), y, u_last)
         return _flatten(new_memory), limits.clip(u, u_last)
 
-    return jax.jit(step)
+    def change(leaves: list[Array], reference: Array) -> list[Array]:
+        return _flatten(aim(_unflatten(memory, leaves), rest, reference)) if rest else leaves
+
+    return jax.jit(step), jax.jit(change)
+
+
+def _read_follow(follow: Any, num_outputs: int) -> tuple[int, ...]:
+    try:
+        numbers = tuple(operator.index(number) for number in follow)
+    except TypeError:
+        numbers = (-1,)
+    if not set(numbers) <= set(range(num_outputs)) or len(set(numbers)) < len(numbers):
+        raise InvalidArgumentError(f"follow is {follow!r}, expected numbers of outputs below {num_outputs}")
+    return numbers
 
 
 def _flatten(memory: Memory) -> list[Array]:

@@ -10,6 +10,7 @@ Dc = -KL. Gains are planned for a record without losses, and what losses change 
 stays exact (`systems.losses`).
 """
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import equinox as eqx
@@ -19,9 +20,11 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from lqgap.arguments import IntLike
 from lqgap.batches import batch_of_one
 from lqgap.policies.policy import AbstractLinearPolicy, LinearStep, entry_at, move_ahead, require_one_of
+from lqgap.policies.target import AbstractTarget, Origin
 from lqgap.systems import LQG, Optimum, solve, solve_finite
 from lqgap.systems.innovation import filter_step
 from lqgap.systems.losses import AbstractLosses, Losses
+from lqgap.systems.setpoints import Rest, find_rest
 from lqgap.systems.settling import settle_filters
 
 FILTERS = ("varying", "steady")
@@ -35,10 +38,11 @@ def linear_step(model: Any, K: Float[Array, "input state"], L: Float[Array, "sta
 
 
 class OptimalMemory(eqx.Module):
-    """The belief, what losses have done to it, and the time."""
+    """The belief, what losses have done to it, where to steer to, and the time."""
 
     xhat: Float[Array, " state"]
     losses: AbstractLosses
+    target: AbstractTarget
     time: Int[Array, ""]
 
 
@@ -62,6 +66,10 @@ class AbstractOptimal(AbstractLinearPolicy):
         """Length of y."""
         return self.C.shape[-2]
 
+    def rest(self, follow: Sequence[int]) -> Rest:
+        """That of the plant."""
+        return find_rest(self.A, self.B, self.C, follow=follow)
+
     def at(self, time: Any) -> LinearStep:
         """The controller as a linear recursion in xhat_{t|t-1}."""
         return linear_step(self, entry_at(self.K, time), entry_at(self.L, time))
@@ -69,7 +77,7 @@ class AbstractOptimal(AbstractLinearPolicy):
     def init(self, key: PRNGKeyArray) -> OptimalMemory:  # noqa: ARG002
         """Before the first observation."""
         nothing = jnp.zeros_like(self.A)
-        return OptimalMemory(xhat=nothing[0], losses=Losses(nothing), time=jnp.asarray(0))
+        return OptimalMemory(xhat=nothing[0], losses=Losses(nothing), target=Origin(), time=jnp.asarray(0))
 
     def step(
         self, memory: OptimalMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
@@ -79,7 +87,8 @@ class AbstractOptimal(AbstractLinearPolicy):
         gains = memory.losses.gains(self.C, L, S)
         xhat = filter_step(self.A, self.B, self.C, *gains, memory.xhat, u_last, y).xhat
         losses = memory.losses.after(self.A, self.C, L, S, ~jnp.isnan(y))
-        return OptimalMemory(xhat=xhat, losses=losses, time=memory.time + 1), -K @ xhat
+        u = memory.target.steer(K, xhat)
+        return OptimalMemory(xhat=xhat, losses=losses, target=memory.target, time=memory.time + 1), u
 
 
 class StationaryLQG(AbstractOptimal):

@@ -9,7 +9,7 @@ lost packets never corrupt a filter. A lost observation, or a lost component of 
 """
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import equinox as eqx
@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from lqgap.errors import InvalidArgumentError
 from lqgap.systems import LQG
+from lqgap.systems.setpoints import Rest
 
 Memory = Any  # a pytree of arrays, of fixed shapes
 
@@ -57,6 +58,13 @@ class AbstractPolicy(eqx.Module):
     def needs_smoothing(self) -> bool:
         """Whether it makes choices whose worth no derivative along a rollout shows."""
         return False
+
+    def rest(self, follow: Sequence[int]) -> Rest:  # noqa: ARG002
+        """Where the plants of its models rest at references of the outputs that are followed."""
+        raise InvalidArgumentError(
+            f"a {type(self).__name__} cannot follow a reference: it does not steer by models of the plant, "
+            f"whose rest it could aim at; optimal controllers and banks do"
+        )
 
     def trainable(self) -> Any:
         """A tree of truth values like the policy: which of its arrays training may change."""
@@ -104,6 +112,10 @@ class AbstractWrapper(AbstractPolicy):
     def needs_smoothing(self) -> bool:
         """Whether the policy inside does."""
         return self.inside.needs_smoothing
+
+    def rest(self, follow: Sequence[int]) -> Rest:
+        """That of the policy inside."""
+        return self.inside.rest(follow)
 
     def trainable(self) -> Any:
         """What is trainable in the policy inside."""

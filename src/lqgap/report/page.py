@@ -84,6 +84,7 @@ SECTIONS = (
         "Every real plant",
         lambda r: [gap_by_plant(r, r.gaps)] if r.gaps and r.gaps.methods and r.real else (),
     ),
+    Section("margins", "Margins", text_fn=lambda r: [each for each in r.methods if each.margins]),
     Section("runs", "Runs on real plants", lambda r: trajectory_figures(r, r.trajectories or ())),
     Section("adaptation", "Adaptation", lambda r: adaptation_figures(r, r.adaptations or ())),
     Section("training", "Training", lambda r: [training_curves(r)]),

@@ -8,6 +8,7 @@ from lqgap.simulators.box import ParameterBox
 from lqgap.simulators.family import AbstractFamily
 from lqgap.simulators.finite import Finite
 from lqgap.simulators.likelihood import Unrefuted, likelihood_set
+from lqgap.simulators.offset_free import offset_free
 from lqgap.simulators.parameters import Parameter
 from lqgap.simulators.span import LinearSpan
 from lqgap.simulators.union import union
@@ -24,6 +25,7 @@ __all__ = [
     "Unrefuted",
     "check_assumptions",
     "likelihood_set",
+    "offset_free",
     "plants",
     "union",
 ]

@@ -12,6 +12,7 @@ from lqgap.systems.kalman import (
     predict,
     prior,
 )
+from lqgap.systems.loads import measure_disturbance, velocity_form
 from lqgap.systems.lqg import LQG, performance_output, stack
 from lqgap.systems.markov import markov_parameters, predictor_markov_parameters
 from lqgap.systems.optimum import (
@@ -55,6 +56,7 @@ __all__ = [
     "innovations_plant",
     "log_likelihood",
     "markov_parameters",
+    "measure_disturbance",
     "performance_output",
     "predict",
     "predictor_markov_parameters",
@@ -68,6 +70,7 @@ __all__ = [
     "steady_correct",
     "steady_predict",
     "value_target",
+    "velocity_form",
     "whiten",
     "zero_order_hold",
 ]
