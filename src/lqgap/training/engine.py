@@ -5,7 +5,8 @@
                 q fixed                                                             (randomised)
 
 A bank of the members themselves need not be taught what to answer to q (`training.answer`): at first its
-prior follows the adversary, whose steps shrink, and no derivative is taken.
+prior follows the adversary, whose steps shrink, and no derivative is taken. The result is then the average of
+most of these priors: the luckiest of them at validations would not be the best.
 
 At regular steps the latest policy and the average of recent ones are validated on noise that stays the same,
 by the largest gap (robust) or the mean one (randomised); the best one seen, the start included, is the
