@@ -182,21 +182,33 @@ def test_one_controller_stabilises_all_as_well(name):
     np.testing.assert_allclose(radii[1], radii[0], rtol=1e-2)
 
 
+DEGREES = 180 / np.pi
+IN_UNITS = {  # of the state, of volts and of radians
+    "scaled state": (SCALED, 1.0, 1.0),
+    "degrees": ((DEGREES, DEGREES, 1.0), 1.0, DEGREES),
+    "milliradians, millivolts": ((1e3, 1e3, 1e3), 1e3, 1e3),
+}
+
+
+@functools.cache
+def trained_servo(precision, scale=SI, volts=1.0, radians=1.0):
+    options = TrainingOptions(steps=20, validate_every=5, precision=precision)
+    family = moved_family(servo(scale), np.eye(3), inputs=[volts], outputs=[radians])
+    members = family.grid(2)
+    bank, limit = ModelBank(members.systems, horizon=100), 24 * volts
+    return train_robust(
+        bank, members, horizon=100, key=jax.random.key(0), options=options, limits=(-limit, limit)
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_a_servo_trains_as_well_in_si_units_as_in_scaled_ones(precision):
-    options = TrainingOptions(steps=20, validate_every=5, precision=precision)
-    gaps = []
-    for scale in (SI, SCALED):
-        members = servo(scale).grid(2)
-        bank = ModelBank(members.systems, horizon=100)
-        result = train_robust(
-            bank, members, horizon=100, key=jax.random.key(0), options=options, limits=(-24.0, 24.0)
-        )
-        assert result.improvement > 0.65
-        assert result.num_skipped == 0
-        gaps.append(result.gaps.mean)
-    np.testing.assert_allclose(gaps[1], gaps[0], rtol=1e-6)
+@pytest.mark.parametrize("units", IN_UNITS)
+def test_a_servo_trains_as_well_in_any_units(units, precision):
+    one, other = trained_servo(precision), trained_servo(precision, *IN_UNITS[units])
+    assert other.improvement > 0.65
+    assert other.num_skipped == 0
+    np.testing.assert_allclose(other.gaps.mean, one.gaps.mean, rtol=1e-6)
 
 
 @pytest.mark.parametrize("decades", [0, 6])

@@ -5,7 +5,7 @@ import numpy as np
 from random_systems import random_plant
 
 import lqgap as lg
-from lqgap.policies import StationaryLQG
+from lqgap.policies import ModelBank, StationaryLQG
 from lqgap.training.engine import make_trainer
 from lqgap.training.objective import AbstractObjective, ExactObjective
 from lqgap.training.options import TrainingOptions
@@ -78,3 +78,49 @@ def test_updates_that_blow_up_go_back_to_the_best_with_smaller_steps_until_they_
     state = trainer.run(state, weights, on_validation=lambda *_: None)
     assert int(state.skipped) >= 1
     assert float(state.best_score) < 0.9
+
+
+class Uneven(AbstractObjective):
+    """The second member loses twice as much; both far more at a prior whose first entry is zero."""
+
+    def component_gaps(self, policy, key, num_rollouts):  # noqa: ARG002
+        return jnp.where(policy.log_prior[0] == 0, 100.0, 1.0) * jnp.asarray([1.0, 2.0])
+
+
+def answering(log_prior, tilt):
+    bank = ModelBank(lg.stack(PLANTS), horizon=12)
+    bank = eqx.tree_at(lambda b: b.log_prior, bank, jnp.asarray(log_prior))
+    trainer, parameters = make_trainer(
+        bank,
+        Uneven(),
+        jax.random.key(0),
+        options=OPTIONS,
+        is_robust=True,
+        stage="answer",
+        tilt=jnp.asarray(tilt),
+    )
+    weights = jnp.asarray([0.5, 0.5])
+    state, _ = trainer.validate(trainer.start(parameters, weights), weights)
+    return trainer, state
+
+
+def test_the_prior_that_answers_is_the_average_of_most_of_those_before():
+    trainer, state = answering([0.3, -0.3], tilt=[1.0, 0.0])
+    priors = []
+    for _ in range(6):
+        state, _ = trainer.train_some(state, 1)
+        priors.append(np.asarray(state.parameters.log_prior))
+    shares = [(k + 1) * (k + 2) for k in range(6)]
+    np.testing.assert_allclose(
+        state.average.log_prior, np.average(priors, axis=0, weights=shares), rtol=1e-12
+    )
+    state, _ = trainer.validate(state, jnp.asarray([0.5, 0.5]))
+    np.testing.assert_allclose(state.best.log_prior, state.average.log_prior)
+
+
+def test_without_a_sound_update_the_weights_are_those_given():
+    trainer, state = answering([0.3, -0.3], tilt=[0.0, 0.0])
+    state, _ = trainer.train_some(state, 1)
+    assert int(state.skipped) == 1
+    state, _ = trainer.validate(state, jnp.asarray([0.5, 0.5]))
+    np.testing.assert_allclose(state.best_weights, [0.5, 0.5])

@@ -1,4 +1,5 @@
 import functools
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -62,6 +63,51 @@ def test_every_trainable_policy_gets_no_worse(make):
     assert after.worst < before.worst + 4 * np.hypot(after.worst_stderr, before.worst_stderr)
     np.testing.assert_allclose(result.weights.sum(), 1)
     assert result.history[-1]["best"] <= result.history[0]["best"]
+
+
+STOPPED = TrainingOptions(steps=1, validation_rollouts=16, receipt_rollouts=256)
+WILD = TrainingOptions(
+    steps=10, validate_every=5, learning_rate=100.0, validation_rollouts=16, receipt_rollouts=256
+)
+
+
+def assert_no_worse(result, start, plants, horizon):
+    """On other noise than that on which the better of start and result was chosen."""
+    before, after = (
+        lg.gap(policy, plants, horizon=horizon, key=jax.random.key(5), num_rollouts=2048)
+        for policy in (start, result.policy)
+    )
+    # Four standard errors: of the choice, among 256 rollouts, and of this judgement.
+    error = np.hypot(after.worst_stderr, before.worst_stderr) * np.sqrt(1 + 2048 / 256)
+    assert after.worst < before.worst + 4 * error
+
+
+@pytest.mark.parametrize("options", [STOPPED, WILD], ids=["stopped early", "steps far too large"])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: StationaryLQG(golden_pair()[0]), lambda: ModelBank(golden_pair().systems, horizon=12)],
+    ids=["StationaryLQG", "ModelBank"],
+)
+@pytest.mark.filterwarnings("ignore::lqgap.LqgapWarning")  # that nothing was gained, which it may say
+def test_a_training_that_fails_returns_nothing_worse_than_its_start(make, options):
+    start = make()
+    result = train_robust(start, golden_pair(), horizon=12, key=jax.random.key(0), options=options)
+    assert_no_worse(result, start, golden_pair(), 12)
+    assert result.improvement >= 0
+    np.testing.assert_allclose(result.weights.sum(), 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [STOPPED, WILD, SHORT], ids=["stopped early", "too large", "usual"])
+@pytest.mark.parametrize("name", ["mass_spring_damper", "dc_motor", "two_mass_spring", "thermal_zones"])
+@pytest.mark.filterwarnings("ignore::lqgap.LqgapWarning")
+def test_nothing_is_worse_over_the_ranges_of_a_family_than_its_start(name, options, seed):
+    family = getattr(lg.plants, name)()
+    start = ModelBank(family.grid(2).systems, horizon=30)
+    options = replace(options, rounds=2)
+    result = train_robust(start, family, horizon=30, key=jax.random.key(seed), options=options)
+    tried = np.concatenate([result.members.parameters, result.found.members.parameters])
+    assert_no_worse(result, start, family.members(tried), 30)
 
 
 @pytest.mark.slow

@@ -5,7 +5,8 @@
                 q fixed                                                             (randomised)
 
 A bank of the members themselves need not be taught what to answer to q (`training.answer`): at first its
-prior follows the adversary, whose steps shrink, and no derivative is taken.
+prior follows the adversary, whose steps shrink, and no derivative is taken. The result is then the average of
+most of these priors: the luckiest of them at validations would not be the best.
 
 At regular steps the latest policy and the average of recent ones are validated on noise that stays the same,
 by the largest gap (robust) or the mean one (randomised); the best one seen, the start included, is the
@@ -31,6 +32,8 @@ from lqgap.training.objective import AbstractObjective, count_members
 from lqgap.training.options import TrainingOptions
 
 MEMORY = 0.95  # of the averages of gradients' sizes and of policies
+RECENT = 3.0  # of n priors that answer the adversary, the k-th has a share like k^2 in the average
+LUCK = 0.05  # relative: by so much the largest gap of a few rollouts may mislead
 WEIGHT_MEMORY = 0.995  # of the average of the adversary's weights, which go round the saddle point
 STALE = 2  # validations without improvement after which it begins again from the best policy
 FAR_WORSE = 1.5  # times the best score: then at once
@@ -125,36 +128,40 @@ class Trainer(eqx.Module):
 
     @eqx.filter_jit
     def validate(self, state: TrainingState, weights: Array) -> tuple[TrainingState, Array]:
-        """Evaluate the latest policy and the average of recent ones; keep the better one if it is best."""
-        options = self.options
+        """Evaluate the latest policy and the average of recent ones; keep the better one if it is best.
+
+        Of priors that answer the adversary only the average is, and a later one need not be better than an
+        earlier one, which was lucky on this noise, but only not clearly worse.
+        """
+        options, is_answer = self.options, self.stage == "answer"
 
         def judge(parameters: Any) -> Array:
             return self.objective.gaps(
                 self.policy(parameters), self.key_validation, options.validation_rollouts_for(len(weights))
             )
 
-        both = jax.tree.map(lambda *each: jnp.stack(each), state.parameters, state.average)
-        gaps = jax.lax.map(judge, both)  # not side by side: half as much to compile
+        candidates = [state.average] if is_answer else [state.parameters, state.average]
+        stacked = jax.tree.map(lambda *each: jnp.stack(each), *candidates)
+        gaps = jax.lax.map(judge, stacked)  # not side by side: half as much to compile
         gaps = jnp.where(jnp.isfinite(gaps), gaps, jnp.inf)
         scores = jnp.where(self.is_robust, jnp.max(gaps, axis=1), gaps @ weights)
         better = jnp.argmin(scores)
-        candidate = jax.tree.map(lambda a, b: jnp.where(better == 0, a, b), state.parameters, state.average)
-        is_best = scores[better] < state.best_score
+        candidate = jax.tree.map(lambda each: each[better], stacked)
+        is_best = scores[better] < state.best_score * (1 + LUCK if is_answer else 1)
         is_progress = scores[better] < state.best_score * (1 - options.tolerance)
         num_stale = jnp.where(is_progress, 0, state.num_stale + 1)
-        average_weights = state.weights_sum / jnp.maximum(jnp.sum(state.weights_sum), 1e-30)
         state = eqx.tree_at(
             lambda s: (s.best, s.best_score, s.best_weights, s.num_stale),
             state,
             (
                 jax.tree.map(lambda new, old: jnp.where(is_best, new, old), candidate, state.best),
-                jnp.where(is_best, scores[better], state.best_score),
-                jnp.where(is_best & (state.step > 0), average_weights, state.best_weights),
+                jnp.minimum(scores[better], state.best_score),
+                jnp.where(is_best, _usual_weights(state), state.best_weights),
                 num_stale,
             ),
         )
         is_far_worse = scores[better] > FAR_WORSE * state.best_score
-        goes_back = is_far_worse | ((num_stale > 0) & (num_stale % STALE == 0))
+        goes_back = is_far_worse | ((num_stale > 0) & (num_stale % STALE == 0) & (not is_answer))
         return _return_to_best(state, goes_back), gaps[better]
 
     def run(
@@ -191,7 +198,10 @@ class Trainer(eqx.Module):
             gaps, moved = self._descend(state, drawn or self.objective, weights.astype(mixture.dtype), key)
         score = jnp.where(self.is_robust, jnp.max(gaps), weights @ gaps)
         is_sound = jnp.isfinite(moved.gradient_size) & (score <= BLOWN_UP * state.best_score)
-        average = jax.tree.map(lambda a, p: MEMORY * a + (1 - MEMORY) * p, state.average, moved.parameters)
+        share = self._share_of_latest(state.step)
+        average = jax.tree.map(
+            lambda a, p: a + share.astype(p.dtype) * (p - a), state.average, moved.parameters
+        )
         if drawn is None:
             moved = self._provoke(moved, gaps)
         moved = eqx.tree_at(
@@ -203,6 +213,10 @@ class Trainer(eqx.Module):
         back = _return_to_best(back, ~is_sound)
         state = jax.tree.map(lambda new, old: jnp.where(is_sound, new, old), moved, back)
         return state, jnp.where(is_sound, gaps, jnp.inf)
+
+    def _share_of_latest(self, step: Int[Array, ""]) -> Float[Array, ""]:
+        """Of the latest policy in the average: priors that answer are averaged over most of the updates."""
+        return jnp.where(self.stage == "answer", RECENT / (RECENT + step), 1 - MEMORY)
 
     def _answer(self, state: TrainingState, key: Array) -> tuple[Array, TrainingState]:
         """The prior of a bank follows the adversary."""
@@ -293,8 +307,6 @@ def make_trainer(
 
 def _return_to_best(state: TrainingState, goes_back: Bool[Array, ""]) -> TrainingState:
     """Begin again from the best policy and the usual weights, with smaller steps and no momentum."""
-    total = jnp.sum(state.weights_sum)
-    usual = jnp.where(total > 0, state.weights_sum / jnp.where(total > 0, total, 1), state.best_weights)
     best = lambda now: jax.tree.map(lambda b, p: jnp.where(goes_back, b, p), state.best, now)  # noqa: E731
     return eqx.tree_at(
         lambda s: (
@@ -311,10 +323,16 @@ def _return_to_best(state: TrainingState, goes_back: Bool[Array, ""]) -> Trainin
             best(state.average),
             jax.tree.map(lambda now: jnp.where(goes_back, 0, now), state.optimizer),
             jnp.where(goes_back, 0, state.gradient_size),
-            jnp.where(goes_back, jnp.log(usual), state.log_weights),
+            jnp.where(goes_back, jnp.log(_usual_weights(state)), state.log_weights),
             jnp.where(goes_back, SMALLER * state.step_scale, state.step_scale),
         ),
     )
+
+
+def _usual_weights(state: TrainingState) -> Float[Array, " member"]:
+    """The adversary's on average; those given as long as no update was sound."""
+    total = jnp.sum(state.weights_sum)
+    return jnp.where(total > 0, state.weights_sum / jnp.where(total > 0, total, 1), state.best_weights)
 
 
 @eqx.filter_jit

@@ -9,7 +9,7 @@ adversary by its prior (`training.answer`). A search ends the last round too: wh
 result. `train_randomized` holds the weights; of a continuous family it draws fresh members at every update.
 """
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import jax
 import numpy as np
@@ -29,6 +29,7 @@ from lqgap.training.result import TrainingResult
 from lqgap.training.task import Monitor, Outcome, TrainingTask
 
 FEW_MEMBERS = 32  # from which the class of a continuous family grows, or which an update draws from it
+MODELS = 64  # of a bank, as which such a class begins: a plant between two models loses to both of them
 MOST_POINTS = 9  # of that class along a parameter
 MOST_JOINING, APART = (
     6,
@@ -103,11 +104,11 @@ def train_randomized(  # noqa: PLR0913
 
 def _train_on_family(task: TrainingTask, family: AbstractFamily) -> TrainingResult:
     """Rounds of training and search; a bank is made anew of the class as it grows, and answers it."""
-    active = _first_members(family)
+    active = _first_members(family, most=MODELS if _can_answer(task.policy) else FEW_MEMBERS)
     weights = _uniform(active)
     while True:
         bank = task.policy
-        if isinstance(bank, ModelBank) and bank.mode == "mixture":
+        if _can_answer(bank):
             task.policy = grow(bank, active.systems, weights)
             outcome = task.answer(Outcome(task.policy, active, weights, is_converged=False, is_robust=True))
         else:
@@ -120,6 +121,10 @@ def _train_on_family(task: TrainingTask, family: AbstractFamily) -> TrainingResu
         active = family.members(np.concatenate([np.asarray(active.parameters), joining]))
         weights = np.concatenate([outcome.weights, np.full(len(joining), outcome.weights.max())])
         weights = weights / weights.sum()
+
+
+def _can_answer(policy: AbstractPolicy) -> TypeGuard[ModelBank]:
+    return isinstance(policy, ModelBank) and policy.mode == "mixture"
 
 
 def _worse_members(task: TrainingTask, outcome: Outcome, found: Finite) -> list[np.ndarray]:
@@ -138,12 +143,12 @@ def _worse_members(task: TrainingTask, outcome: Outcome, found: Finite) -> list[
     return joining
 
 
-def _first_members(family: AbstractFamily) -> Finite:
+def _first_members(family: AbstractFamily, *, most: int) -> Finite:
     """A small grid; a sample where even two points along each parameter are many."""
     for points in range(MOST_POINTS, 1, -1):
-        if points ** len(family.names) <= FEW_MEMBERS:
+        if points ** len(family.names) <= most:
             return family.grid(points)
-    return family.sample(FEW_MEMBERS, key=jax.random.key(0))
+    return family.sample(most, key=jax.random.key(0))
 
 
 def _densities(density: Any, family: AbstractFamily, rows: np.ndarray) -> list[float]:

@@ -238,23 +238,23 @@ class TrainingTask:
         Args:
             found: members that a search over a family has found.
         """
-        after, before = (self.judge(policy, outcome.members) for policy in (outcome.policy, self.start))
+        tried = [outcome.members, *([found] if found else [])]
+        after, before = (
+            [self.judge(policy, each) for each in tried] for policy in (outcome.policy, self.start)
+        )
         scores = [
-            estimate.worst if outcome.is_robust else float(outcome.weights @ estimate.mean)
-            for estimate in (after, before)
+            max(each.worst for each in gaps) if outcome.is_robust else float(outcome.weights @ gaps[0].mean)
+            for gaps in (after, before)
         ]
-        is_worse = (
-            scores[0] > scores[1]
-        )  # validations can be mistaken, and a class that grows has another bank
+        # Validations can be mistaken, a class that grows has another bank, and ranges are more than a class.
+        is_worse = scores[0] > scores[1]
         policy, gaps = (self.start, before) if is_worse else (outcome.policy, after)
         result = TrainingResult(
             policy=policy,
             members=outcome.members,
             weights=outcome.weights,
-            gaps=gaps,
-            found=WorstFound(found, self.judge(policy, found))
-            if found
-            else WorstFound(outcome.members, gaps),
+            gaps=gaps[0],
+            found=WorstFound(tried[-1], gaps[-1]),
             history=tuple(self.history),
             num_skipped=self.num_skipped,
             is_converged=outcome.is_converged,
