@@ -16,6 +16,8 @@ ranges: a family contains its slices. It bounds the ranges. A finite class insid
 its members may be told apart at once.
 """
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -159,15 +161,18 @@ def _plan(batch: Batch, plant: LQG) -> int:
 
 def _bound_of(box: Box, horizon: int, ends: bool, iterations: int | None) -> VanTrees:
     middle = box.plant(jnp.zeros(len(box.low)))
+    short = ()
     if iterations is None:
         iterations = _plan(_batch(box, middle, horizon, ends), middle)
+        short = (f"a short search, of {iterations} steps: plants of this size take long",)
     batch, basis, nodes = _prepare(box, horizon, ends)
     choice, found, factors = first_choice(nodes, basis, level=LEVEL, young=YOUNG)
     if not found.is_finite:
         raise NotConvergedError("the linear-quadratic problem has no solution even without a field")
     choice, found = climb(choice, found, factors, nodes, basis, iterations=iterations)
     rules = [gauss_rule(len(box.low), count) for count in POINTS[len(box.low)][1:]]
-    return _integrate(choice, found, batch, basis, rules)
+    result = _integrate(choice, found, batch, basis, rules)
+    return replace(result, reasons=(*result.reasons, *short)) if iterations < ITERATIONS else result
 
 
 def _integrate(
