@@ -11,7 +11,7 @@ from exact_paths import follow_paths, grid_of_paths, pieces_of, window_sum
 from varied_plants import varied_branch
 
 from lqgap.theory.lower_bounds.van_trees.clipping import ClippedNormal, clipped_normal
-from lqgap.theory.lower_bounds.van_trees.deviations import Problem, exogenous_covariance
+from lqgap.theory.lower_bounds.van_trees.deviations import Problem, known_covariance
 from lqgap.theory.lower_bounds.van_trees.moments import Row, effects_of, second_moment
 from lqgap.theory.lower_bounds.van_trees.sensitivity import Sensitivity, sensitivity_of
 from lqgap.theory.lower_bounds.van_trees.window import Window, exogenous_of, windows_of
@@ -158,5 +158,5 @@ def problem_of(case):
     """The linear-quadratic problem of all tests."""
     effects = jax.tree.map(lambda leaf: jnp.sum(leaf, axis=1), effects_of_all(case))
     pull = jnp.einsum("hilk,hkix->hlx", case.rows.a[:, :, 1:], case.system.Y)
-    covariance = exogenous_covariance(case.system, case.chi, length=case.rows.a.shape[2])
-    return Problem(case.system, case.window.instants, case.chi, effects, pull, covariance)
+    covariance = known_covariance(case.system, case.chi, length=case.rows.a.shape[2])
+    return Problem(case.system, case.chi, effects, pull, covariance)

@@ -16,6 +16,8 @@ ranges: a family contains its slices. It bounds the ranges. A finite class insid
 its members may be told apart at once.
 """
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -27,14 +29,13 @@ from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.simulators.building import Branch
 from lqgap.simulators.family import AbstractFamily
 from lqgap.systems import LQG
+from lqgap.theory.lower_bounds.van_trees.climbing import climb
 from lqgap.theory.lower_bounds.van_trees.fields import Basis, gauss_rule, make_basis
 from lqgap.theory.lower_bounds.van_trees.nodes import Box, Nodes, box_of, make_nodes
 from lqgap.theory.lower_bounds.van_trees.search import (
     FAILED,
     Choice,
     Found,
-    Strides,
-    climb,
     find_shares,
     first_choice,
 )
@@ -47,7 +48,7 @@ POINTS = {
 }  # by free parameters: to choose on, and of the two rules, along each
 MEMORY = {1: 8, 2: 6}  # instants of a window by free parameters, for one output; with several by outputs
 LEVEL, YOUNG = 1.5, (0.5, 0.4, 0.2)  # to start from
-ITERATIONS, FEWEST = 30, 6
+ITERATIONS, FEWEST = 24, 12
 USUAL_WORK, MOST_WORK = 2.5e7, 1e9  # nodes times instants times the cube of the joint state's size
 SHRINK, MOST_SHRINKS = 0.95, 12  # of the field, where a finer rule finds a place without a bound
 
@@ -103,7 +104,7 @@ def van_trees_bound(
 
     Args:
         ends: whether the task ends at the horizon; if not, the state left then counts.
-        iterations: most steps of the search; any number gives a bound. If left out, 30, fewer for larger
+        iterations: most steps of the search; any number gives a bound. If left out, 24, fewer for larger
             plants, and an error for those that would take many minutes.
     """
     horizon = read_count("horizon", horizon, least=1, most=MAX_HORIZON)
@@ -160,18 +161,18 @@ def _plan(batch: Batch, plant: LQG) -> int:
 
 def _bound_of(box: Box, horizon: int, ends: bool, iterations: int | None) -> VanTrees:
     middle = box.plant(jnp.zeros(len(box.low)))
+    short = ()
     if iterations is None:
         iterations = _plan(_batch(box, middle, horizon, ends), middle)
+        short = (f"a short search, of {iterations} steps: plants of this size take long",)
     batch, basis, nodes = _prepare(box, horizon, ends)
     choice, found, factors = first_choice(nodes, basis, level=LEVEL, young=YOUNG)
     if not found.is_finite:
         raise NotConvergedError("the linear-quadratic problem has no solution even without a field")
-    strides = Strides(*map(jnp.asarray, (0.3, 0.3, 0.1)))
-    for _ in range(iterations):
-        choice, found, is_better = climb(choice, found, factors, nodes, basis, strides)
-        strides = strides.after(is_better)
+    choice, found = climb(choice, found, factors, nodes, basis, iterations=iterations)
     rules = [gauss_rule(len(box.low), count) for count in POINTS[len(box.low)][1:]]
-    return _integrate(choice, found, batch, basis, rules)
+    result = _integrate(choice, found, batch, basis, rules)
+    return replace(result, reasons=(*result.reasons, *short)) if iterations < ITERATIONS else result
 
 
 def _integrate(
@@ -200,8 +201,7 @@ def _values(
     values, mass = [], []
     for first in range(0, len(points), batch.size):
         nodes = batch.nodes(points[first : first + batch.size], weights[first : first + batch.size])
-        found = find_shares(choice, nodes, basis, starts)
-        found = find_shares(choice, nodes, basis, jnp.broadcast_to(found.shares, starts.shape))
+        found = find_shares(choice, nodes, basis, starts, rounds=2)
         density = np.exp(np.asarray(jax.vmap(choice.prior.log_density)(nodes.z)))
         values.append(np.asarray(found.values))
         mass.append(np.asarray(nodes.weight) * density)

@@ -10,9 +10,17 @@ deviations reach, share_h = lambda_h the share of the cost that the test takes, 
     pen_t = (1 + 1/z + kx/y) sup_t ,     Om_t = kk sum_{tau>t} a a' + stein sum_{tau=t} a a' ,
     Hxe_t = N'Om N + exact + young ,     Hee_t = N'(Om + y kx sum_{tau>t} a a')N + exact + (1 + z) young .
 
-Any z, y, eps > 0 give a bound. The infimum over all adapted d is that of a Riccati recursion: finite if
-Lambda_t = price + E'P_{t+1}E is positive definite at every input, which is required with a margin.
+Any z, y, eps > 0 give a bound. The infimum over all adapted d is that of a Riccati recursion for what is to
+come, eta'P eta + 2 eta'C x and a part without eta:
+
+    P_t = F'P F - F'P E Lambda^-1 E'P F - Hee_t ,     C_t = (F' - F'P E Lambda^-1 E') C A_x - Hxe_t' ,
+    lost_t = E |Lambda^-1/2 E'C x_{t+1}|^2 ,     Lambda_t = price + E'P E     (P, C of t + 1) ,
+
+where x_{t+1} = A_x x_t + noise, with a covariance that no policy changes. The infimum is -sum lost_t; it is
+finite if Lambda_t is positive definite at every input, which is required with a margin.
 """
+
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -40,11 +48,10 @@ class Problem(eqx.Module):
     """The linear-quadratic problem of one plant, but for lambda: the sums of each step's tests."""
 
     system: Sensitivity
-    instants: Array
     chi: ClippedNormal
     effects: Effects  # rows of a step added: leading axes step, place
     pull: Float[Array, "step lag state"]  # of 2 chi_{t-i} (.) eta, by psi
-    covariance: Float[Array, "instant exogenous exogenous"]
+    covariance: Float[Array, "instant known known"]
 
 
 class Value(eqx.Module):
@@ -54,36 +61,44 @@ class Value(eqx.Module):
     margin: Float[Array, ""]
 
 
-def exogenous_covariance(system: Sensitivity, chi: ClippedNormal, *, length: int) -> Array:
-    """The covariance of (zeta0_t, chi_{t-1}, .., chi_{t-length+1}) at every instant."""
+def known_covariance(system: Sensitivity, chi: ClippedNormal, *, length: int) -> Array:
+    """Of (zeta0_t, chi_t, .., chi_{t-length+1}, x_t); chi's before the record have no effect."""
     size = system.F.shape[-1]
 
-    def advance(X: Array, matrices: tuple[Array, Array]) -> tuple[Array, Array]:
-        A, B = _exogenous_step(*matrices, length=length)
-        return A @ X @ A.T + B @ _noise(chi) @ B.T, X
+    def advance(state: tuple[Array, Array], given: tuple[Array, Array]) -> tuple[tuple[Array, Array], Any]:
+        (Pi, responses), (F, G) = state, given  # of zeta0 to x_{t-1}, x_{t-2}, ..
+        after = jnp.concatenate([G[:, None], F @ responses], axis=1)[:, : length - 1]
+        return (F @ Pi @ F.T + jnp.outer(G, G), after), state
 
-    _, X = jax.lax.scan(advance, jnp.zeros((size + length - 1,) * 2), (system.F, system.G))
-    return X
+    start = (jnp.zeros((size, size)), jnp.zeros((size, length - 1)))
+    _, (Pi, responses) = jax.lax.scan(advance, start, (system.F, system.G))
+    with_chi = jnp.pad(chi.product * responses, ((0, 0), (0, 0), (1, 1)))
+    own = chi.square * jnp.eye(length + 1).at[-1, -1].set(1 / chi.square)
+    own = own.at[0, -1].set(chi.product).at[-1, 0].set(chi.product)
+    own = jnp.broadcast_to(own, (len(Pi), *own.shape))
+    return jnp.concatenate(
+        [jnp.concatenate([Pi, with_chi], axis=2), jnp.concatenate([with_chi.mT, own], axis=2)], axis=1
+    )
 
 
 def best_deviation(problem: Problem, share: Float[Array, " step"], young: Young) -> Value:
     """The infimum over all deviations at given lambda."""
     terms = _assemble(problem, share, young)
-    size = problem.pull.shape[-1]
-    start = jnp.zeros((2 * size + problem.pull.shape[1],) * 2)
-
-    def go_back(P: Array, given: tuple[Array, ...]) -> tuple[Array, tuple[Array, Array]]:
-        F, G, E, stage, price, has_input = given
-        Lambda, gain, Q = _eliminate(P, F, G, E, price, has_input, size)
-        Q = Q - gain.T @ _solve(Lambda, gain)
-        lost = jnp.sum(Q[-2:, -2:] * _noise(problem.chi))
-        smallest = jnp.where(has_input, jnp.linalg.eigvalsh(Lambda)[0], jnp.inf)
-        return Q[:-2, :-2] + stage, (lost, smallest)
-
     price = (1 - young.linear) * (1 - share) - terms.penalty
-    _, (lost, smallest) = jax.lax.scan(go_back, start, _steps(problem, terms, price), reverse=True)
+
+    def go_back(ahead: _Ahead, given: tuple[_Instant, Array]) -> tuple[_Ahead, tuple[Array, Array]]:
+        instant, price = given
+        seen = _look_ahead(ahead, instant)
+        Lambda = seen.curvature + price * jnp.eye(len(seen.curvature))
+        smallest = jnp.where(instant.has_input, _smallest(Lambda), jnp.inf)
+        Lambda = jnp.where(instant.has_input, Lambda, jnp.eye(len(Lambda)))
+        lost = jnp.sum(_solve(Lambda, seen.by_x) * (seen.by_x @ instant.covariance))
+        return seen.after(Lambda, instant), (lost, smallest)
+
+    given = (_instants(problem, terms), _to_instants(price, len(problem.system.F)))
+    _, (lost, smallest) = jax.lax.scan(go_back, _nothing_ahead(problem), given, reverse=True)
     linear = jnp.sum(terms.size**2 / (young.linear * (1 - share)))
-    return Value(jnp.sum(lost) - linear, jnp.min(smallest))
+    return Value(-jnp.sum(lost) - linear, jnp.min(smallest))
 
 
 def better_share(
@@ -101,33 +116,27 @@ def better_share(
         factor: of the part that is not needed for a finite infimum.
     """
     terms = _assemble(problem, share, young)
-    size = problem.pull.shape[-1]
-    start = jnp.zeros((2 * size + problem.pull.shape[1],) * 2)
-    given = _steps(problem, terms, jnp.zeros_like(share))
-    penalty, sizes, worth = (
-        _to_instants(each, len(problem.system.F)) for each in (terms.penalty, terms.size, worth)
-    )
 
-    def go_back(P: Array, given: tuple[Array, ...]) -> tuple[Array, Array]:
-        F, G, E, stage, _, has_input, X, penalty, size_t, worth = given
-        Lambda, gain, Q = _eliminate(P, F, G, E, jnp.zeros(()), has_input, size)
-        curvature = jnp.where(has_input, jnp.linalg.eigvalsh(Lambda)[0], 0.0)
-        exogenous = jnp.concatenate([gain[:, : len(X)], gain[:, -2:]], axis=1)
-        cov = jax.scipy.linalg.block_diag(X, _noise(problem.chi))
-        moved = jnp.sum((exogenous @ cov) * exogenous) + size_t**2 / young.linear
+    def go_back(ahead: _Ahead, given: tuple[_Instant, Array, Array, Array]) -> tuple[_Ahead, Array]:
+        instant, penalty, size, worth = given
+        seen = _look_ahead(ahead, instant)
+        identity = jnp.eye(len(seen.curvature))
+        curvature = _smallest(seen.curvature)
+        moved = jnp.sum((seen.by_x @ instant.covariance) * seen.by_x) + size**2 / young.linear
         need = jnp.maximum(-curvature, 0) + penalty
         price = 1.02 * need + factor * jnp.sqrt(moved / worth) + 2 * MARGIN
         price = jnp.clip(price / (1 - young.linear), SMALLEST_PRICE, LARGEST_PRICE)
         paid = jnp.maximum((1 - young.linear) * price - penalty, MARGIN)
-        Lambda = Lambda + paid * jnp.eye(len(Lambda))
-        Lambda = jnp.where(has_input, Lambda, jnp.eye(len(Lambda)))
-        smallest = jnp.linalg.eigvalsh(Lambda)[0]
-        Lambda = Lambda + jnp.maximum(MARGIN - smallest, 0) * jnp.eye(len(Lambda))
-        Q = Q - gain.T @ _solve(Lambda, gain)
-        return Q[:-2, :-2] + stage, price
+        paid = paid + jnp.maximum(MARGIN - curvature - paid, 0)
+        Lambda = jnp.where(instant.has_input, seen.curvature + paid * identity, identity)
+        return seen.after(Lambda, instant), price
 
-    _, price = jax.lax.scan(go_back, start, (*given, problem.covariance, penalty, sizes, worth), reverse=True)
-    return 1 - price[problem.system.num_outputs - 1 :: problem.system.num_outputs]
+    penalty, size, worth = (
+        _to_instants(each, len(problem.system.F)) for each in (terms.penalty, terms.size, worth)
+    )
+    given = (_instants(problem, terms), penalty, size, worth)
+    _, price = jax.lax.scan(go_back, _nothing_ahead(problem), given, reverse=True)
+    return 1 - _of_inputs(price, problem.system.num_outputs)
 
 
 class _Terms(eqx.Module):
@@ -135,39 +144,108 @@ class _Terms(eqx.Module):
 
     penalty: Float[Array, " step"]
     size: Float[Array, " step"]
-    stage: Float[Array, "instant joint joint"]
+    Hee: Float[Array, "instant state state"]
+    Hex: Float[Array, "instant state exogenous"]
 
 
 def _assemble(problem: Problem, share: Array, young: Young) -> _Terms:
     system, chi, effects = problem.system, problem.chi, problem.effects
-    count, size = len(system.F), problem.pull.shape[-1]
+    count, p = len(system.F), system.num_outputs
 
     def gather(values: Array) -> Array:
-        weighted = values / share.reshape(-1, *(1,) * (values.ndim - 1))
-        flat = weighted.reshape(-1, *values.shape[2:])
-        return jnp.zeros((count, *values.shape[2:])).at[problem.instants.ravel()].add(flat)
+        """By instant: place l of a window is l instants before the step's last."""
+        weighted = _to_instants(values / share.reshape(-1, *(1,) * (values.ndim - 1)), count)
+        pads = [(0, 0)] * (values.ndim - 2)
+        return sum(
+            (jnp.pad(weighted[:, place], [(0, place), *pads])[place:] for place in range(1, values.shape[1])),
+            start=weighted[:, 0],
+        )
 
     outer = gather(effects.outer)
-    with_products = gather(effects.outer.at[:, -1].set(0))
+    with_products = gather(effects.outer[:, :-1])
     exact, by_young = gather(effects.exact), gather(effects.young)
     both = chi.square * _after(outer) + chi.stein * outer
     by_score = young.score * chi.product * _after(with_products)
     N = system.N
     Hxe = N.mT @ both @ N + exact + by_young
-    Hee = N.mT @ (both + by_score) @ N + exact + (1 + young.products) * by_young
-    p = system.num_outputs
     lags = gather(effects.lags) - _to_instants(problem.pull, count)
-    stage = jnp.zeros((count, 2 * size + lags.shape[1], 2 * size + lags.shape[1]))
-    here = size + lags.shape[1]
-    stage = stage.at[:, :size, here:].set(-Hxe).at[:, here:, :size].set(-Hxe.mT)
-    stage = stage.at[:, size:here, here:].set(-lags).at[:, here:, size:here].set(-lags.mT)
-    stage = stage.at[:, here:, here:].set(-Hee)
     factor = 1 + 1 / young.products + chi.product / young.score
-    return _Terms(factor * gather(effects.sup)[p - 1 :: p], gather(effects.size)[p - 1 :: p], stage)
+    return _Terms(
+        penalty=factor * _of_inputs(gather(effects.sup), p),
+        size=_of_inputs(gather(effects.size), p),
+        Hee=Hxe + N.mT @ by_score @ N + young.products * by_young,
+        Hex=jnp.concatenate([Hxe.mT, lags.mT], axis=2),
+    )
+
+
+class _Instant(eqx.Module):
+    """What the recursion meets at an instant."""
+
+    F: Array
+    G: Array
+    E: Array
+    Hee: Array
+    Hex: Array
+    covariance: Array
+    has_input: Array
+
+
+class _Ahead(eqx.Module):
+    """What is to come: eta'P eta + 2 eta'C x."""
+
+    P: Array
+    C: Array
+
+
+class _Seen(eqx.Module):
+    """The same before a deviation d is added: d'(curvature)d + 2 d'(by_eta eta + by_x x) + .."""
+
+    curvature: Array
+    by_eta: Array
+    by_x: Array
+    P: Array
+    C: Array
+
+    def after(self, Lambda: Array, instant: _Instant) -> _Ahead:
+        """With the best deviation, and what the instant itself adds; chi_t and x_t are averaged out."""
+        size = len(self.P)
+        exogenous = [slice(0, size), slice(size + 1, -1)]
+        best = _solve(Lambda, self.by_eta)
+        C = self.C - best.T @ self.by_x
+        C = jnp.concatenate([C[:, part] for part in exogenous], axis=1)
+        return _Ahead(self.P - best.T @ self.by_eta - instant.Hee, C - instant.Hex)
+
+
+def _look_ahead(ahead: _Ahead, instant: _Instant) -> _Seen:
+    F, G, E = instant.F, instant.G, instant.E
+    size = len(F)
+    by_zeta, by_chi = ahead.C[:, :size], ahead.C[:, size:]
+    # In terms of (zeta0_t, chi_t, .., x_t): the last of the chi's is forgotten.
+    C = jnp.concatenate([by_zeta @ F, by_chi, jnp.zeros((size, 1)), by_zeta @ G[:, None]], axis=1)
+    PF, E_t = ahead.P @ F, E.T
+    return _Seen(E_t @ ahead.P @ E, E_t @ PF, E_t @ C, F.T @ PF, F.T @ C)
+
+
+def _nothing_ahead(problem: Problem) -> _Ahead:
+    lags, size = problem.pull.shape[1:]
+    return _Ahead(jnp.zeros((size, size)), jnp.zeros((size, size + lags)))
+
+
+def _instants(problem: Problem, terms: _Terms) -> _Instant:
+    system = problem.system
+    count, p = len(system.F), system.num_outputs
+    has_input = (jnp.arange(count) + 1) % p == 0
+    E = _to_instants(system.E, count)
+    return _Instant(system.F, system.G, E, terms.Hee, terms.Hex, problem.covariance, has_input)
 
 
 def _solve(Lambda: Array, gain: Array) -> Array:
     return jax.vmap(lambda column: solve_unrolled(Lambda, column)[0], in_axes=1, out_axes=1)(gain)
+
+
+def _smallest(Lambda: Array) -> Array:
+    """Eigenvalue; of one number without a call of LAPACK."""
+    return Lambda[0, 0] if len(Lambda) == 1 else jnp.linalg.eigvalsh(Lambda)[0]
 
 
 def _after(values: Array) -> Array:
@@ -177,38 +255,12 @@ def _after(values: Array) -> Array:
 
 def _to_instants(values: Array, count: int) -> Array:
     """Of steps, at the last instants of them."""
-    p = count // len(values)
-    return jnp.zeros((count, *values.shape[1:])).at[p - 1 :: p].set(values)
+    pads = [(0, 0)] * (values.ndim - 1)
+    return jnp.pad(values[:, None], [(0, 0), (count // len(values) - 1, 0), *pads]).reshape(
+        count, *values.shape[1:]
+    )
 
 
-def _steps(problem: Problem, terms: _Terms, price: Array) -> tuple[Array, ...]:
-    system = problem.system
-    count, p = len(system.F), system.num_outputs
-    has_input = (jnp.arange(count) + 1) % p == 0
-    E = _to_instants(system.E, count)
-    return system.F, system.G, E, terms.stage, _to_instants(price, count), has_input
-
-
-def _noise(chi: ClippedNormal) -> Array:
-    """The covariance of (x, chi)."""
-    return jnp.array([[1.0, chi.product], [chi.product, chi.square]])
-
-
-def _exogenous_step(F: Array, G: Array, *, length: int) -> tuple[Array, Array]:
-    size = len(F)
-    A = jax.scipy.linalg.block_diag(F, jnp.eye(length - 1, k=-1))
-    B = jnp.zeros((size + length - 1, 2)).at[:size, 0].set(G)
-    return A, (B.at[size, 1].set(1.0) if length > 1 else B)
-
-
-def _eliminate(
-    P: Array, F: Array, G: Array, E: Array, price: Array, has_input: Array, size: int
-) -> tuple[Array, Array, Array]:
-    """Lambda, B'P[A G] and [A G]'P[A G] of y' = A y + G w + B d, y = (zeta0, chi's, eta)."""
-    A, B = _exogenous_step(F, G, length=len(P) - 2 * size + 1)
-    A = jax.scipy.linalg.block_diag(A, F)
-    step = jnp.concatenate([A, jnp.zeros((len(A), 2)).at[: len(B)].set(B)], axis=1)
-    P_input = P[:, -size:] @ E
-    Lambda = E.T @ P_input[-size:] + price * jnp.eye(E.shape[1])
-    Lambda = jnp.where(has_input, Lambda, jnp.eye(E.shape[1]))
-    return Lambda, P_input.T @ step, step.T @ P @ step
+def _of_inputs(values: Array, num_outputs: int) -> Array:
+    """Of instants, the last ones of steps."""
+    return values[num_outputs - 1 :: num_outputs]

@@ -1,4 +1,4 @@
-"""The bound of one choice of all that is free, and the search for a good choice.
+"""The bound of one choice of all that is free, and a choice to start from.
 
 Free are the coefficients of the field, the prior, the level of the clip, the constants of Young's
 inequalities and, at every plant, the shares lambda. Whatever is chosen, the mean over the prior of
@@ -6,8 +6,8 @@ inequalities and, at every plant, the shares lambda. Whatever is chosen, the mea
     Val(theta) = sum_h [ 2 kx sum_l psi_{h,l}.a_{h,l} - E v_h^2 / lambda_h ] + best deviation
 
 is a lower bound; so the search may be as rough as it likes. It starts from the field that is best if nobody
-deviates (a linear system per step, regularised as if more were known about the parameters), and climbs along
-the derivative, preconditioned by the same systems. The shares follow by passes of `better_share`.
+deviates (a linear system per step, regularised as if more were known about the parameters), and `climbing`
+goes on from there. The shares follow by passes of `better_share`.
 """
 
 from functools import partial
@@ -25,7 +25,7 @@ from lqgap.theory.lower_bounds.van_trees.deviations import (
     Young,
     best_deviation,
     better_share,
-    exogenous_covariance,
+    known_covariance,
 )
 from lqgap.theory.lower_bounds.van_trees.fields import Basis, Prior
 from lqgap.theory.lower_bounds.van_trees.moments import Row, effects_of, second_moment
@@ -35,8 +35,8 @@ from lqgap.theory.lower_bounds.van_trees.window import Window
 FAILED = -1e9  # in place of minus infinity, with which JAX's derivatives cannot live
 FACTORS = (0.6, 1.0, 1.6)  # of one pass of shares
 MORE_KNOWN, STEPS_KNOWN = 0.05, 6.0  # information added for the first field: relative, and in steps
-LIMITS = ((1e-4, 1.0), (2e-3, 0.4), (2e-3, 0.2))  # of strides
-SCALES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)  # of the first field, tried in turn while the bound grows
+SCALES = (0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)  # of the first field, tried in turn while the bound grows
+AT_ONCE = 7  # nodes
 
 
 class Choice(eqx.Module):
@@ -70,47 +70,50 @@ class Found(eqx.Module):
         return float(self.weights @ self.values)
 
 
-class Strides(eqx.Module):
-    """How far a step goes: relative to Newton's for the field, lengths for the rest."""
-
-    field: Float[Array, ""]
-    prior: Float[Array, ""]
-    rest: Float[Array, ""]
-
-    def after(self, is_better: bool) -> "Strides":
-        """Longer after success, shorter after failure."""
-        factors = (1.3, 1.3, 1.3) if is_better else (0.4, 0.6, 0.5)
-        moved = (x * factor for x, factor in zip((self.field, self.prior, self.rest), factors, strict=True))
-        return Strides(*(jnp.clip(x, *limits) for x, limits in zip(moved, LIMITS, strict=True)))
-
-
 @eqx.filter_jit
-def find_shares(choice: Choice, nodes: Nodes, basis: Basis, shares: Float[Array, "two node step"]) -> Found:
-    """From the better of two starts, one pass of every factor; at each node by itself."""
+def find_shares(
+    choice: Choice, nodes: Nodes, basis: Basis, starts: Float[Array, "start node step"], *, rounds: int = 1
+) -> Found:
+    """From the best of the starts, rounds of passes of every factor; at each node by itself."""
+    young = Young(*jnp.exp(choice.log_young))
 
-    def at_node(node: Nodes, starts: Array) -> tuple[Array, Array]:
-        problem, gained, spent = _problem(choice, node, basis)
-        young = Young(*jnp.exp(choice.log_young))
+    def at_node(given: tuple[Problem, Array, Array], starts: Array) -> tuple[Array, Array]:
+        problem, gained, spent = given
 
         def value_of(share: Array) -> Array:
             found = best_deviation(problem, share, young)
             value = jnp.sum(gained - spent / share) + found.value
             return jnp.where((found.margin > MARGIN) & jnp.isfinite(value), value, FAILED)
 
-        def improve(best: tuple[Array, Array], stage: Array) -> tuple[tuple[Array, Array], None]:
+        def improve(best: tuple[Array, Array], factor: Array) -> tuple[tuple[Array, Array], None]:
             share, value = best
-            other = better_share(problem, share, young, spent / share**2 + 1e-12, jnp.asarray(FACTORS)[stage])
-            trials = jnp.where(stage < 0, starts, jnp.stack([other, (share + other) / 2]))
-            values = jnp.concatenate([value[None], jax.lax.map(value_of, trials)])
+            other = better_share(problem, share, young, spent / share**2 + 1e-12, factor)
+            trials = jnp.stack([other, (share + other) / 2])
+            values = jnp.concatenate([value[None], jax.vmap(value_of)(trials)])
             shares = jnp.concatenate([share[None], trials])
             return (shares[jnp.argmax(values)], jnp.max(values)), None
 
-        start = (starts[0], jnp.asarray(FAILED))
-        best, _ = jax.lax.scan(improve, start, jnp.arange(-1, len(FACTORS)))  # first of all the starts
-        return best
+        values = jax.vmap(value_of)(starts)
+        best = (starts[jnp.argmax(values)], jnp.max(values))
+        return jax.lax.scan(improve, best, jnp.asarray(FACTORS * rounds))[0]
 
-    found, values = jax.vmap(at_node, in_axes=(0, 1))(nodes, shares)
+    # Few nodes at a time: their tensors then stay in the cache.
+    problems = jax.lax.map(lambda node: _problem(choice, node, basis), nodes, batch_size=AT_ONCE)
+    found, values = jax.vmap(at_node, in_axes=(0, 1))(problems, starts)
     return Found(found, values, _weights(choice.prior, nodes))
+
+
+def mean_value(
+    choice: Choice, shares: Float[Array, "node step"], nodes: Nodes, basis: Basis
+) -> Float[Array, ""]:
+    """The bound at given shares, where it is finite: a smooth function of the choice."""
+
+    def value(node: Nodes, share: Array) -> Array:
+        problem, gained, spent = _problem(choice, node, basis)
+        deviation = best_deviation(problem, share, Young(*jnp.exp(choice.log_young)))
+        return jnp.sum(gained - spent / share) + deviation.value
+
+    return _weights(choice.prior, nodes) @ jax.vmap(value)(nodes, shares)
 
 
 def first_choice(
@@ -132,54 +135,11 @@ def first_choice(
         if not found.is_finite or (best and found.mean <= best[1].mean):
             break
         best = (choice, found)
-        starts = jnp.broadcast_to(found.shares, starts.shape)
+        starts = found.shares[None]
     if best is None:
         choice = whole.scale(0.0)
         best = (choice, find_shares(choice, nodes, basis, starts))
     return *best, factors
-
-
-def climb(
-    choice: Choice, found: Found, factors: Array, nodes: Nodes, basis: Basis, strides: Strides
-) -> tuple[Choice, Found, bool]:
-    """One step along the derivative, with new shares; or the old choice if the bound would be smaller."""
-    trial = _step(choice, found.shares, factors, nodes, basis, strides)
-    shares = jnp.broadcast_to(found.shares, (2, *found.shares.shape))
-    after = find_shares(trial, nodes, basis, shares)
-    if after.is_finite and after.mean > found.mean:
-        return trial, after, True
-    return choice, found, False
-
-
-@eqx.filter_jit
-def _step(
-    choice: Choice, shares: Array, factors: Array, nodes: Nodes, basis: Basis, strides: Strides
-) -> Choice:
-    def mean(choice: Choice) -> Array:
-        def value(node: Nodes, share: Array) -> Array:
-            problem, gained, spent = _problem(choice, node, basis)
-            deviation = best_deviation(problem, share, Young(*jnp.exp(choice.log_young)))
-            return jnp.sum(gained - spent / share) + deviation.value
-
-        return _weights(choice.prior, nodes) @ jax.vmap(value)(nodes, shares)
-
-    slope = jax.grad(mean)(choice)
-
-    def solve(factor: Array, b: Array) -> Array:
-        return jax.scipy.linalg.cho_solve((factor, True), b.ravel()).reshape(b.shape)
-
-    field = 0.5 * jax.vmap(solve)(factors, slope.coefficients)
-    slope_prior = jnp.concatenate([slope.prior.tilt, slope.prior.bend])
-    slope_rest = jnp.concatenate([slope.log_level[None], slope.log_young])
-    move_prior = strides.prior * slope_prior / (jnp.linalg.norm(slope_prior) + 1e-12)
-    move_rest = strides.rest * slope_rest / (jnp.linalg.norm(slope_rest) + 1e-12)
-    q = len(choice.prior.tilt)
-    return Choice(
-        choice.coefficients + strides.field * field,
-        Prior(choice.prior.tilt + move_prior[:q], choice.prior.bend + move_prior[q:]),
-        choice.log_level + move_rest[0],
-        choice.log_young + move_rest[1:],
-    )
 
 
 def _problem(choice: Choice, node: Nodes, basis: Basis) -> tuple[Problem, Array, Array]:
@@ -199,8 +159,8 @@ def _problem(choice: Choice, node: Nodes, basis: Basis) -> tuple[Problem, Array,
     gained = 2 * chi.product * jnp.einsum("hilk,hlki->h", a, node.window.psi)
     pull = jnp.einsum("hilk,hkix->hlx", a, node.system.Y)[:, 1:]
     length = coefficients.shape[1]
-    covariance = exogenous_covariance(node.system, chi, length=length)
-    return Problem(node.system, node.window.instants, chi, effects, pull, covariance), gained, spent
+    covariance = known_covariance(node.system, chi, length=length)
+    return Problem(node.system, chi, effects, pull, covariance), gained, spent
 
 
 def _weights(prior: Prior, nodes: Nodes) -> Array:
