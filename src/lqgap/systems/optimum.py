@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from lqgap.arguments import is_concrete
-from lqgap.batches import map_in_chunks
+from lqgap.batches import in_turn, map_in_chunks
 from lqgap.errors import (
     InvalidArgumentError,
     InvalidSystemError,
@@ -141,9 +141,8 @@ def filter_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:
 def _solve(plant: LQG) -> Optimum:
     A, B, C = plant.A, plant.B, plant.C
     control = solve_riccati(A, B, Q=symmetrize(C.T @ plant.Q @ C), R=plant.R)
-    # One after the other: XLA's thread pool deadlocks on two concurrent loops with LAPACK calls inside.
-    dual, control = jax.lax.optimization_barrier(((A.T, C.T, plant.W, plant.V), control))
-    estimate = solve_riccati(dual[0], dual[1], Q=dual[2], R=dual[3])
+    W, V = in_turn(control, (plant.W, plant.V))
+    estimate = solve_riccati(A.T, C.T, Q=W, R=V)
     return _optimum(plant, control, estimate)
 
 

@@ -17,8 +17,8 @@ from lqgap.adaptive.identified.fitting import Units, design_for, fit_model, is_c
 from lqgap.adaptive.identified.knowledge import UnknownPlant
 from lqgap.adaptive.identified.loop import FIRST, AbstractIdentified, Found, IdentifiedMemory
 from lqgap.adaptive.identified.optimism import Optimism
+from lqgap.batches import in_turn
 from lqgap.identification.design import Design
-from lqgap.identification.efficient import in_turn
 from lqgap.identification.realization import Realization
 from lqgap.identification.streaming import Stream
 from lqgap.systems.innovation import fill_lost
