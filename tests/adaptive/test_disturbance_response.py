@@ -92,7 +92,7 @@ def test_a_stabiliser_inside_saves_a_slow_plant_from_its_first_inputs():
 def test_an_identified_operator_explores_and_then_learns():
     plant = spring()
     learner = IdentifiedDisturbanceResponse(UnknownPlant.like(plant), horizon=2_000)
-    assert learner.num_random == 159
+    assert learner.first_fit == 159
     traces = run_many(learner, plant, horizon=2_000, keys=jax.random.split(jax.random.key(0), 8))
     for trace in traces:
         assert trace.switches[0].step == 159
