@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from naive_identified import STEPS, record, require_controllers, spring, told
+from naive_identified import STEPS, record, require_controllers, slope, spring, told
 
 import lqgap as lg
 from lqgap.adaptive import IdentifiedCertaintyEquivalence, UnknownPlant, run_many
@@ -40,7 +40,12 @@ def test_a_run_learns_the_plant(seed):
         assert not any(event.name == "no model" for event in trace.events)
 
 
+@pytest.mark.slow
+def test_regret_grows_slowly():
+    assert slope(IdentifiedCertaintyEquivalence(told()))[0] < 0.5
+
+
 @pytest.mark.usefixtures("as_users_run_it")
 def test_a_negative_probe_is_refused():
     with pytest.raises(lg.InvalidArgumentError, match="probing"):
-        IdentifiedCertaintyEquivalence(UnknownPlant.like(spring()), probing=-1.0)
+        IdentifiedCertaintyEquivalence(told(), probing=-1.0)

@@ -12,7 +12,7 @@ import scipy.linalg
 import scipy.stats
 
 import lqgap as lg
-from lqgap.adaptive import UnknownPlant
+from lqgap.adaptive import UnknownPlant, run_many
 
 STEPS, WINDOW, MEMORY = 200, 8, 5
 WINDOW_KEPT, NUM_QUIET, NUM_STEPS, NUM_HALVINGS = 60, 20, 6, 8
@@ -72,6 +72,13 @@ def _drive(learner, plant, normals, is_lost, key):
 
     start = (learner.init(key), jnp.zeros(2), jnp.zeros(1))
     return jax.lax.scan(step, start, (normals, is_lost))[1]
+
+
+def slope(learner, num_runs=20):
+    """Of the mean excess from 1e3 to 1e4 steps, in logarithms; and the traces."""
+    traces = run_many(learner, spring(), horizon=10_000, keys=jax.random.split(jax.random.key(0), num_runs))
+    mean = np.mean([trace.excess for trace in traces], axis=0)
+    return np.log10(mean[-1] / mean[np.searchsorted(traces[0].steps, 1_000)]), traces
 
 
 def require_controllers(seen, *, confidence=None, probe_fn=lambda model, t: 0.0):
