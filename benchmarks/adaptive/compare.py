@@ -44,7 +44,7 @@ def _excess(found: Comparison, horizon: int) -> str:
     def shown(family: str, method: str) -> str:
         cell = _cell(found, family, method, horizon)
         if cell is None:
-            return "left out"
+            return ""
         text = "" if math.isnan(cell.mean) else f"{cell.mean:.3g} ± {cell.half:.2g}"
         text = f"**{text}**" if cell in best[family] else text
         if cell.num_diverged:
@@ -131,7 +131,7 @@ def _robust(found: Comparison) -> str:
             ours = _cell(found, family.name, ROBUST, horizon)
             others = [cell for cell in found.at(family.name, horizon) if cell.method not in trained]
             if ours is None or not others:
-                cells.append("left out")
+                cells.append("")
                 continue
             worst = min(cell.worst for cell in others if not cell.num_diverged)
             label = found.contender(others[0].method).label
