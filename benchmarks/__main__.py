@@ -1,6 +1,5 @@
 """Run all benchmarks, print their tables and write them to docs/benchmarks.md."""
 
-import pathlib
 import platform
 
 import jax
@@ -12,6 +11,7 @@ from benchmarks.experiments import recommendation
 from benchmarks.linalg import riccati
 from benchmarks.simulators import audit
 from benchmarks.theory import brackets, certificates, growth, validity
+from benchmarks.timing import PAGE
 from benchmarks.training import families, oracles, prior
 
 BENCHMARKS = (
@@ -32,7 +32,6 @@ BENCHMARKS = (
     rivals_free,
     recommendation,
 )
-PAGE = pathlib.Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 
 def main() -> None:

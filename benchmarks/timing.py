@@ -1,10 +1,14 @@
-"""How long a call takes, and tables of it."""
+"""How long a call takes, tables of it, and the page that they are on."""
 
+import re
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
+
+PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
 
 def seconds(call: Callable[[], Any], *, rounds: int = 7) -> float:
@@ -23,3 +27,12 @@ def table(title: str, note: str, header: Sequence[str], rows: Sequence[Sequence[
     lines.append("|" + "---|" * len(header))
     lines += [" | ".join(["", *row, ""]).strip() for row in rows]
     return "\n".join(lines) + "\n"
+
+
+def put(page: Path, text: str) -> None:
+    """Sections on a page, in place of those of the same title; new ones at its end."""
+    parts = [each.strip() for both in (page.read_text(), text) for each in re.split(r"(?m)^(?=## )", both)]
+    sections = {
+        each.splitlines()[0]: each for each in parts if each
+    }  # a later one has the place of the first
+    page.write_text("\n\n".join(sections.values()) + "\n")

@@ -1,11 +1,12 @@
 import functools
+import re
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lqgap.batches import batch_of_one, join, take
+from lqgap.batches import batch_of_one, in_turn, join, take
 
 
 @functools.cache
@@ -46,3 +47,29 @@ def test_nothing_is_compiled(caplog):
     with jax.log_compiles(), caplog.at_level("WARNING"):
         join([take(batch, [3, 1]), take(batch, [0])])
     assert "Compiling" not in caplog.text
+
+
+def test_what_is_in_turn_is_so_in_the_compiled_program_and_is_the_same():
+    """The second factorisation has the first among what it is computed from; a barrier leaves no trace."""
+
+    def both(X, Y):
+        first = jnp.linalg.cholesky(X)
+        return first, jnp.linalg.cholesky(in_turn(first, Y))
+
+    X = jnp.tile(4 * jnp.eye(3), (2, 1, 1))
+    compiled = jax.jit(jax.vmap(both)).lower(X, 2 * X).compile()
+    lines = re.findall(r"^\s*(?:ROOT )?(%\S+) = .*?[\])}] [\w-]+\((.*?)\)", compiled.as_text(), re.MULTILINE)
+    operands = {name: re.findall(r"%[\w.-]+", text) for name, text in lines}
+
+    def needs(name):
+        return {name}.union(*(needs(each) for each in operands.get(name, ())))
+
+    found = [name for name in operands if "potrf" in compiled.as_text().split(f"{name} = ")[1].split("\n")[0]]
+    assert len(found) == 2
+    assert any(one in needs(other) for one, other in (found, found[::-1]))
+    np.testing.assert_array_equal(compiled(X, 2 * X)[1], jnp.linalg.cholesky(2 * X))
+
+
+def test_nothing_is_changed_by_what_came_first_not_even_a_derivative():
+    slope = jax.grad(lambda x: in_turn((jnp.asarray(jnp.nan), jnp.asarray(True)), 3 * x))(2.0)
+    np.testing.assert_array_equal(slope, 3.0)

@@ -1,6 +1,7 @@
 """Batches: pytrees whose arrays have a leading axis.
 
 Rows are taken and batches are joined on the host: an index or a new size is no reason to compile a program.
+What a program does to a batch it must do in turn, where LAPACK or loops are in it (docs/decisions/0033).
 """
 
 from collections.abc import Callable, Iterator
@@ -54,6 +55,17 @@ def chunks(total: int, size: int) -> Iterator[np.ndarray]:
 def chunk_size(total: int) -> int:
     """1, 64 or 1024: batches are of any size, compiled programs of few."""
     return 1 if total <= 1 else 64 if total <= FEW else 1024
+
+
+def in_turn(first: Any, then: Batch) -> Batch:
+    """The second, once the first is known, for `jit`: two routines of LAPACK, or two loops, on batches.
+
+    They wait for helpers from the pool of threads that they run on: two at a time on two cores wait for
+    ever. The compiler's barrier is gone before it is decided what runs side by side; a number in use is not.
+    """
+    marks = [jnp.ravel(leaf)[0].astype(float) for leaf in jax.tree.leaves(first) if leaf.size]
+    is_never = jax.lax.stop_gradient(sum(marks)) > jnp.inf
+    return jax.tree.map(lambda leaf: jnp.where(is_never, jnp.zeros_like(leaf), leaf), then)
 
 
 def _on_host(index_fn: Callable[[Any], Any], batch: Batch) -> Batch:

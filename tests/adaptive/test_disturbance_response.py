@@ -1,74 +1,41 @@
-import functools
-
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from naive_identified import loss_rows, responses
+from naive_identified import MEMORY, STEPS, loss_rows, record, require_taps, responses, spring, told
 
 import lqgap as lg
 from lqgap.adaptive import DisturbanceResponse, IdentifiedDisturbanceResponse, UnknownPlant, run_many
 from lqgap.identification import innovation_form
 from lqgap.policies import StationaryLQG
 
-STEPS, MEMORY = 200, 5
-
-
-@functools.cache
-def spring():
-    return lg.plants.mass_spring_damper().nominal()
-
-
-@eqx.filter_jit
-def drive(learner, plant, normals, is_lost):
-    """Observations and inputs on a plant driven by normal numbers."""
-
-    def step(carry, now):
-        memory, x, u_last = carry
-        y = plant.C @ x + now[0][2:]
-        memory, u = learner.step(memory, jnp.where(now[1], jnp.nan, y), u_last)
-        return (memory, plant.A @ x + plant.B @ u + now[0][:2], u), (y, u)
-
-    start = (learner.init(jax.random.key(0)), jnp.zeros(2), jnp.zeros(1))
-    return jax.lax.scan(step, start, (normals, is_lost))[1]
-
-
-def driven(learner, share=0.0):
-    draws = np.random.default_rng(0)
-    normals = jnp.asarray(draws.normal(size=(STEPS, 3)))
-    is_lost = draws.uniform(size=STEPS) < share
-    return (np.asarray(x) for x in drive(learner, spring(), normals, jnp.asarray(is_lost)))
-
 
 @pytest.mark.parametrize("feature", ["innovations", "nature"])
 def test_newtons_inputs_are_those_of_the_regularised_leader_recomputed_from_the_record(feature):
     plant = spring()
-    y, u = driven(DisturbanceResponse(plant, memory=MEMORY, feature=feature))
+    seen = record(DisturbanceResponse(plant, memory=MEMORY, feature=feature))
     form = innovation_form(lg.solve(plant), plant)
     matrices = tuple(np.asarray(part) for part in (form.A, form.B, form.C, form.F))
-    natural, f, v = responses(matrices, y, u, memory=MEMORY, feature=feature)
+    natural, f, v = responses(matrices, seen.y, seen.u, memory=MEMORY, feature=feature)
     losses = [
         loss_rows(natural[t], f(t), v(t), Q=np.asarray(plant.Q), R=np.asarray(plant.R)) for t in range(STEPS)
     ]
     first = MEMORY + 20  # steps that set the scale
-    np.testing.assert_array_equal(u[:first], 0)
+    np.testing.assert_array_equal(seen.u[:first], 0)
     scale = np.mean([np.sum(rows**2) for rows, _ in losses[MEMORY:first]])
     gram, right = 5 * scale / MEMORY * np.eye(MEMORY), np.zeros(MEMORY)
     for t in range(first, STEPS):
         rows, r = losses[t]
         gram, right = gram + rows.T @ rows, right + rows.T @ r
-        taps = -np.linalg.solve(gram, right)
-        np.testing.assert_allclose(u[t], taps @ np.concatenate(f(t)), rtol=0, atol=1e-9 * np.abs(u).max())
+        seen.require(t, -np.linalg.solve(gram, right) @ np.concatenate(f(t)))
 
 
 @pytest.mark.parametrize("update", ["gradient", "strong gradient"])
 def test_gradient_inputs_are_those_of_steps_recomputed_from_the_record(update):
     plant = spring()
-    y, u = driven(DisturbanceResponse(plant, memory=MEMORY, update=update))
+    seen = record(DisturbanceResponse(plant, memory=MEMORY, update=update))
     form = innovation_form(lg.solve(plant), plant)
     matrices = tuple(np.asarray(part) for part in (form.A, form.B, form.C, form.F))
-    natural, f, v = responses(matrices, y, u, memory=MEMORY)
+    natural, f, v = responses(matrices, seen.y, seen.u, memory=MEMORY)
     taps, mean = np.zeros(MEMORY), 0.0
     for t in range(MEMORY, STEPS):
         rows, r = loss_rows(natural[t], f(t), v(t), Q=np.asarray(plant.Q), R=np.asarray(plant.R))
@@ -77,14 +44,21 @@ def test_gradient_inputs_are_those_of_steps_recomputed_from_the_record(update):
             number = since - 20
             eta = 1 / (size + mean * (np.sqrt(number) if update == "gradient" else 1 + number / 50))
             taps = taps - 2 * eta * rows.T @ (r + rows @ taps)
-            np.testing.assert_allclose(u[t], taps @ np.concatenate(f(t)), rtol=0, atol=1e-9 * np.abs(u).max())
+            seen.require(t, taps @ np.concatenate(f(t)))
         mean += (size - mean) / since
 
 
 def test_lost_samples_are_not_learned_from_and_inputs_stay_sound():
-    y, u = driven(DisturbanceResponse(spring(), memory=MEMORY), share=0.2)
-    assert np.all(np.isfinite(u))
-    assert np.sqrt(np.mean(y[-100:] ** 2)) < 4
+    seen = record(DisturbanceResponse(spring(), memory=MEMORY), share=0.2)
+    assert np.all(np.isfinite(seen.u))
+    assert np.sqrt(np.mean(seen.y[-100:] ** 2)) < 4
+
+
+def test_inputs_with_an_identified_operator_are_those_of_a_recomputation_from_the_record():
+    """One model, at 4d; the operator stays."""
+    seen = record(IdentifiedDisturbanceResponse(told(), horizon=STEPS, memory=MEMORY))
+    assert seen.made == [64]
+    require_taps(seen)
 
 
 @pytest.mark.slow
@@ -118,7 +92,7 @@ def test_a_stabiliser_inside_saves_a_slow_plant_from_its_first_inputs():
 def test_an_identified_operator_explores_and_then_learns():
     plant = spring()
     learner = IdentifiedDisturbanceResponse(UnknownPlant.like(plant), horizon=2_000)
-    assert learner.num_random == 159
+    assert learner.first_fit == 159
     traces = run_many(learner, plant, horizon=2_000, keys=jax.random.split(jax.random.key(0), 8))
     for trace in traces:
         assert trace.switches[0].step == 159

@@ -8,6 +8,7 @@ import pytest
 import lqgap as lg
 from lqgap.identification import efficient as ef
 from lqgap.identification import estimate_markov, innovation_form
+from lqgap.identification.design import design
 from lqgap.identification.subspace import weighted
 
 NAMES = ("mass_spring_damper", "web_server", "boeing_747")
@@ -55,6 +56,36 @@ def test_the_jacobian_has_the_rank_that_coordinates_leave(name):
     rank = n * (m + 2 * p)
     assert values[rank - 1] > 1e-9 * values[0]
     assert np.all(values[rank:] < 1e-13 * values[0])
+
+
+@pytest.mark.parametrize(("name", "length"), [("mass_spring_damper", 60), ("web_server", 24)])
+def test_under_one_optimal_controller_data_see_all_but_the_gains_that_it_cannot_tell(name, length):
+    """Of n (m + 2p) directions n m leave no trace: (D G A, D, 0, D G F) moves no prediction while u = -G chi."""
+    plant, draws = truth(name), np.random.default_rng(0)
+    how = getattr(lg.plants, name)().nominal()
+    A, B, C, F, S = (np.asarray(part) for part in (plant.A, plant.B, plant.C, plant.F, plant.S))
+    G = np.asarray(design(plant, Q=how.Q, R=how.R).G)
+    n, m, p = len(A), B.shape[1], len(C)
+    # y_{t-1}.. and u_{t-1}.. as sums over past innovations: the response to each, by the loop.
+    chi, ys, us = F, [np.eye(p)], [-G @ F]
+    for _ in range(200):
+        ys.append(C @ (chi - B @ G @ chi))
+        chi = A @ (chi - B @ G @ chi)
+        us.append(-G @ chi)
+    late = lambda of, k: np.concatenate([np.zeros((k, *of[0].shape)), of])[: len(ys)]  # noqa: E731
+    phi = np.concatenate([late(np.asarray(of), k) for of in (ys, us) for k in range(length)], axis=1)
+    gram = np.einsum("tap,pq,tbq->ab", phi, S, phi)
+    theta = ef.flatten(plant)
+    markov = lambda theta: ef.unflatten(theta, plant).markov(length=length).matrix().ravel()  # noqa: E731
+    D = np.asarray(jax.jit(jax.jacfwd(markov))(theta))
+    known = np.linalg.eigvalsh(D.T @ np.kron(np.linalg.inv(S), gram) @ D)[::-1]
+    assert known[2 * n * p - 1] > 1e-6 * known[0]
+    assert np.all(np.abs(known[2 * n * p :]) < 1e-12 * known[0])
+    X = draws.normal(size=(n, m))
+    unseen = np.concatenate([part.ravel() for part in (X @ G @ A, X, np.zeros((p, n)), X @ G @ F)])
+    assert np.linalg.norm(D @ unseen) > 1e-3  # random inputs would tell
+    shown = (D @ unseen).reshape(p, -1)
+    assert np.trace(shown @ gram @ shown.T) < 1e-12 * known[0]
 
 
 @pytest.mark.parametrize("name", NAMES[:2])

@@ -14,7 +14,6 @@ sums are kept over the epochs.
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from lqgap.adaptive.disturbance_response import read_response
 from lqgap.adaptive.identified.knowledge import UnknownPlant
 from lqgap.adaptive.identified.responding import WARM_UP, AbstractResponding
 from lqgap.adaptive.identified.response import Feature, Response, Update
@@ -34,6 +33,7 @@ class AdaptOn(AbstractResponding):
 
     plant: UnknownPlant
     response: Response
+    first_fit: Int[Array, ""]
 
     def __init__(
         self,
@@ -44,10 +44,7 @@ class AdaptOn(AbstractResponding):
         feature: Feature = "innovations",
         regularization: FloatLike = 5.0,
     ):
-        self.plant = plant
-        self.response = read_response(plant.Q, plant.R, memory, update, feature, regularization)
-
-    @property
-    def first_fit(self) -> Int[Array, ""]:
-        """At 4d."""
-        return jnp.asarray(WARM_UP * self.plant.num_features)
+        self.plant, self.first_fit = plant, jnp.asarray(WARM_UP * plant.num_features)
+        self.response = Response(
+            plant.Q, plant.R, memory=memory, update=update, feature=feature, regularization=regularization
+        )

@@ -10,10 +10,11 @@ trace in the data.
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from lqgap.adaptive.identified.certain import AbstractCertain
 from lqgap.adaptive.identified.knowledge import UnknownPlant
+from lqgap.adaptive.identified.loop import FIRST
 from lqgap.adaptive.identified.optimism import Optimism
 from lqgap.arguments import FloatLike, read_not_negative
 
@@ -29,7 +30,9 @@ class IdentifiedCertaintyEquivalence(AbstractCertain):
     plant: UnknownPlant
     probing: Float[Array, ""]
     optimism: Optimism | None
+    first_fit: Int[Array, ""]
 
     def __init__(self, plant: UnknownPlant, *, probing: FloatLike = 0.0):
         self.plant, self.optimism = plant, None
+        self.first_fit = jnp.asarray(FIRST * plant.num_features)
         self.probing = jnp.asarray(read_not_negative("probing", probing), dtype=jnp.float64)

@@ -13,7 +13,7 @@ where it is not stable there is no nature's y at all: a stabiliser inside repair
 """
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ from lqgap.adaptive.identified.knowledge import UnknownPlant, read_stabilizer
 from lqgap.adaptive.identified.loop import in_double
 from lqgap.adaptive.identified.responding import WARM_UP, AbstractResponding
 from lqgap.adaptive.identified.response import (
+    MAX_MEMORY,
     Feature,
     Features,
     Loop,
@@ -33,15 +34,14 @@ from lqgap.adaptive.identified.response import (
     keep_finite,
 )
 from lqgap.adaptive.learner import AbstractLearner, Snapshot
-from lqgap.arguments import FloatLike, IntLike, read_count, read_positive
+from lqgap.arguments import FloatLike, IntLike, read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.identification.realization import innovation_form
 from lqgap.identification.streaming import LARGEST
-from lqgap.policies.policy import AbstractLinearPolicy, require_one_of
+from lqgap.policies.policy import AbstractLinearPolicy
 from lqgap.systems import LQG, solve
 from lqgap.systems.lqg import require_output_cost
 
-MAX_MEMORY = 200
 FORGOTTEN = 100
 
 
@@ -95,7 +95,9 @@ class DisturbanceResponse(AbstractLearner):
         if memory is None:
             slow = float(jnp.max(jnp.abs(jnp.linalg.eigvals(plant.A - plant.B @ optimum.K))))
             memory = min(max(math.ceil(math.log(FORGOTTEN) / -math.log(max(slow, 1e-3))), 2), MAX_MEMORY)
-        self.response = read_response(plant.Q, plant.R, memory, update, feature, regularization)
+        self.response = Response(
+            plant.Q, plant.R, memory=memory, update=update, feature=feature, regularization=regularization
+        )
 
     @property
     def members(self) -> None:
@@ -155,7 +157,8 @@ class IdentifiedDisturbanceResponse(AbstractResponding):
 
     plant: UnknownPlant
     response: Response
-    num_random: Int[Array, ""]
+    first_fit: Int[Array, ""]  # when the exploration ends
+    has_refits: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -169,31 +172,7 @@ class IdentifiedDisturbanceResponse(AbstractResponding):
     ):
         steps = read_count("horizon", horizon, least=1, most=100_000_000)
         self.plant = plant
-        self.num_random = jnp.asarray(max(WARM_UP * plant.num_features, math.ceil(steps ** (2 / 3))))
-        self.response = read_response(plant.Q, plant.R, memory, update, feature, regularization)
-
-    @property
-    def first_fit(self) -> Int[Array, ""]:
-        """When the exploration ends."""
-        return self.num_random
-
-    @property
-    def has_refits(self) -> bool:
-        """No: the operator stays."""
-        return False
-
-
-def read_response(
-    Q: Array, R: Array, memory: Any, update: Any, feature: Any, regularization: Any
-) -> Response:
-    """A way of learning, with what the user chose checked."""
-    require_one_of("update", update, ("newton", "gradient", "strong gradient"))
-    require_one_of("feature", feature, ("innovations", "nature"))
-    return Response(
-        Q,
-        R,
-        memory=read_count("memory", memory, least=1, most=MAX_MEMORY),
-        update=update,
-        feature=feature,
-        regularization=read_positive("regularization", regularization),
-    )
+        self.first_fit = jnp.asarray(max(WARM_UP * plant.num_features, math.ceil(steps ** (2 / 3))))
+        self.response = Response(
+            plant.Q, plant.R, memory=memory, update=update, feature=feature, regularization=regularization
+        )

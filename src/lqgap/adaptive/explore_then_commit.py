@@ -13,6 +13,7 @@ trips.
 """
 
 import math
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
@@ -40,7 +41,8 @@ class ExploreThenCommit(AbstractCertain):
     plant: UnknownPlant
     probing: Float[Array, ""]
     optimism: Optimism | None
-    num_random: Int[Array, ""]
+    first_fit: Int[Array, ""]  # when the exploration ends
+    has_refits: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -60,14 +62,4 @@ class ExploreThenCommit(AbstractCertain):
         if num_random is None:
             steps = read_count("horizon", horizon, least=1, most=LONGEST)
             num_random = max(least, math.ceil(steps ** (2 / 3)))
-        self.num_random = jnp.asarray(read_count("num_random", num_random, least=least, most=LONGEST))
-
-    @property
-    def first_fit(self) -> Int[Array, ""]:
-        """When the exploration ends."""
-        return self.num_random
-
-    @property
-    def has_refits(self) -> bool:
-        """No: it commits itself."""
-        return False
+        self.first_fit = jnp.asarray(read_count("num_random", num_random, least=least, most=LONGEST))

@@ -12,10 +12,11 @@ is a guard.
 """
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from lqgap.adaptive.identified.certain import AbstractCertain
 from lqgap.adaptive.identified.knowledge import UnknownPlant
+from lqgap.adaptive.identified.loop import FIRST
 from lqgap.adaptive.identified.optimism import Optimism
 from lqgap.arguments import FloatLike
 
@@ -31,7 +32,9 @@ class LqgOpt(AbstractCertain):
     plant: UnknownPlant
     probing: Float[Array, ""]
     optimism: Optimism | None
+    first_fit: Int[Array, ""]
 
     def __init__(self, plant: UnknownPlant, *, confidence: FloatLike = 0.95):
         self.plant, self.probing = plant, jnp.asarray(0.0)
+        self.first_fit = jnp.asarray(FIRST * plant.num_features)
         self.optimism = Optimism(plant, confidence=confidence)

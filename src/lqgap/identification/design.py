@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from lqgap.identification.realization import Realization
-from lqgap.linalg import solve_psd, solve_riccati, spectral_radius, symmetrize
+from lqgap.linalg import spectral_radius, symmetrize
 from lqgap.linalg.lyapunov import lyapunov_sum
 
 
@@ -65,10 +65,8 @@ class Design(eqx.Module):
 
 def design(plant: Realization, *, Q: Float[Array, "output output"], R: Float[Array, "input input"]) -> Design:
     """The optimal controller of a plant, for `jit` and `vmap`."""
-    A, B, C, F, S = plant.A, plant.B, plant.C, plant.F, plant.S
-    control = solve_riccati(A, B, Q=symmetrize(C.T @ Q @ C), R=R)
-    G = solve_psd(control.M, B.T @ control.P)
-    Phat = symmetrize(control.P - control.P @ B @ G)
+    F, S, (control, G) = plant.F, plant.S, plant.optimal_gain(Q, R)
+    Phat = symmetrize(control.P - control.P @ plant.B @ G)
     J = jnp.trace(Q @ S) + jnp.trace(F.T @ Phat @ F @ S)
     is_finite = jnp.all(jnp.isfinite(G)) & jnp.all(jnp.isfinite(F)) & jnp.isfinite(J)
     return Design(plant, G, control.M, Phat, J, control.converged & is_finite)

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Bool, Float
 
+from lqgap.batches import in_turn
 from lqgap.identification.markov import MarkovEstimate
 from lqgap.identification.realization import Realization
 from lqgap.linalg.stability import spectral_radius
@@ -81,15 +82,6 @@ class Information(eqx.Module):
 
     def _inverse(self) -> Array:
         return jnp.where(self.is_seen, 1 / jnp.where(self.is_seen, self.values, 1), 0)
-
-
-def in_turn(first: Any, then: Any) -> Any:
-    """The second, once the first is known.
-
-    Batched routines of LAPACK wait for helpers from XLA's pool of threads. Two that run at the same time
-    on two cores wait for ever, so that they must depend on each other.
-    """
-    return jax.lax.optimization_barrier((first, then))[1]
 
 
 def flatten(realization: Realization) -> Float[Array, " parameter"]:

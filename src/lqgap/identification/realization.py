@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from lqgap.arguments import IntLike, MatrixLike, read_count, read_covariance
 from lqgap.identification.markov import MarkovParameters
-from lqgap.linalg import solve_psd, solve_riccati, symmetrize
+from lqgap.linalg import RiccatiSolution, solve_psd, solve_riccati, symmetrize
 from lqgap.policies import LinearDynamic
 from lqgap.systems import LQG, Optimum
 
@@ -42,13 +42,19 @@ class Realization(eqx.Module):
         rows = _powers(self.Abar, self.C, read_count("length", length, least=1))
         return MarkovParameters(rows @ self.F, rows @ self.B, self.S)
 
+    def optimal_gain(
+        self, Q: Float[Array, "output output"], R: Float[Array, "input input"]
+    ) -> tuple[RiccatiSolution, Float[Array, "input state"]]:
+        """The solution of the control Riccati equation, and G = M^-1 B'P."""
+        control = solve_riccati(self.A, self.B, Q=symmetrize(self.C.T @ Q @ self.C), R=R)
+        return control, solve_psd(control.M, self.B.T @ control.P)
+
     def controller(self, *, Q: MatrixLike, R: MatrixLike) -> LinearDynamic:
         """The optimal stationary controller of the plant, as if it were known: Q weighs y, R weighs u."""
         p, m = len(self.C), self.B.shape[1]
         Q = read_covariance("Q", Q, size=p, definite=False, why=f"there are {p} outputs")
         R = read_covariance("R", R, size=m, definite=True, why=f"there are {m} inputs")
-        control = solve_riccati(self.A, self.B, Q=symmetrize(self.C.T @ Q @ self.C), R=R)
-        gain = solve_psd(control.M, self.B.T @ control.P)
+        _, gain = self.optimal_gain(Q, R)
         moved = jnp.eye(self.order) - self.B @ gain
         return LinearDynamic(moved @ self.Abar, moved @ self.F, -gain @ self.Abar, -gain @ self.F)
 

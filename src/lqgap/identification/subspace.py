@@ -25,8 +25,9 @@ import scipy.linalg
 from jaxtyping import Array, Bool, Float
 
 from lqgap.arguments import IntLike, read_count
+from lqgap.batches import in_turn
 from lqgap.errors import InvalidArgumentError
-from lqgap.identification.efficient import MarkovMetric, in_turn
+from lqgap.identification.efficient import MarkovMetric
 from lqgap.identification.markov import MarkovEstimate, MarkovParameters
 from lqgap.identification.realization import Realization
 

@@ -51,7 +51,7 @@ from lqgap.arguments import (
     read_symmetric,
     require_shape,
 )
-from lqgap.batches import map_in_chunks
+from lqgap.batches import in_turn, map_in_chunks
 from lqgap.errors import NotConvergedError, NotDetectableError, NotStabilizableError
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.linalg.modes import (
@@ -198,8 +198,7 @@ def riccati_recursion(
 def _solve(A: Array, B: Array, Q: Array, R: Array, size: Array) -> RiccatiSolution:
     step, residual, radius = _stabilizing_step(A, B, Q, R)
     # Under tracing Q has not been checked; an indefinite R has failed in its Cholesky factor already.
-    _, Q = jax.lax.optimization_barrier((radius, Q))  # batched LAPACK routines must not run side by side
-    weights = jnp.linalg.eigvalsh(jax.lax.stop_gradient(Q))
+    weights = jnp.linalg.eigvalsh(jax.lax.stop_gradient(in_turn(radius, Q)))
     is_valid = weights[0] >= -SEMIDEFINITE_TOLERANCE * len(A) * size
     return RiccatiSolution(
         P=step.P,

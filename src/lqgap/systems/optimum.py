@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from lqgap.arguments import DEFINITE_TOLERANCE, is_concrete
-from lqgap.batches import map_in_chunks
+from lqgap.batches import in_turn, map_in_chunks
 from lqgap.errors import (
     InvalidArgumentError,
     InvalidSystemError,
@@ -185,8 +185,8 @@ def _filter_equation(plant: LQG) -> _FilterEquation:
 @functools.partial(jax.jit, static_argnames="is_noisy")
 def _solve(plant: LQG, *, is_noisy: bool) -> Optimum:
     control = solve_riccati(plant.A, plant.B, Q=plant.state_weight, R=plant.R, N=plant.N)
-    # One after the other: XLA's thread pool deadlocks on two concurrent loops with LAPACK calls inside.
-    later, control = jax.lax.optimization_barrier((plant, control))
+    W, V = in_turn(control, (plant.W, plant.V))
+    later = eqx.tree_at(lambda p: (p.W, p.V), plant, (W, V))
     dual = _equation_of_noise(later) if is_noisy else _filter_equation(later)
     estimate = solve_riccati(dual.A, dual.B, Q=dual.Q, R=dual.R, N=dual.N)
     return _optimum(plant, control, estimate, dual.offset)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.adaptive import UnknownPlant
+from lqgap.adaptive import IdentifiedCertaintyEquivalence, UnknownPlant
 from lqgap.adaptive.identified.fitting import Units, design_for, draw_normals, fit_model, is_certified
 from lqgap.adaptive.identified.optimism import Optimism
 
@@ -39,6 +39,13 @@ def identified(told, stream, units, optimism, key):
     return model, found, leaning, is_certified(found, model, normals=normals), units.restore_design(found)
 
 
+@jax.jit
+def planned(told, stream, units):
+    return IdentifiedCertaintyEquivalence(told).identify(
+        stream, units, draw_normals(told, key=jax.random.key(0))
+    )
+
+
 def of(name, steps, seed=0):
     plant, told, stream, units = record(name, steps, seed)
     return plant, identified(told, stream, units, Optimism(told, confidence=0.95), jax.random.key(seed))
@@ -63,6 +70,14 @@ def test_optimism_stays_in_the_set_lowers_the_cost_and_fades_with_the_record():
         assert leaning.J < found.J
         gains.append(1 - float(leaning.J / found.J))
     assert gains[1] < 0.6 * gains[0]  # like one over the root: 0.32
+
+
+@pytest.mark.parametrize("name", ["mass_spring_damper", "web_server"])
+def test_a_probe_of_unit_size_costs_the_average_cost_of_the_model(name):
+    """E ||probe||^2_M = J: sigma^2 J t^-1/2 at step t, in the units that the plant is given in."""
+    _, told, stream, units = record(name, 400)
+    plan = planned(told, stream, units).plan
+    np.testing.assert_allclose(np.trace(plan.probe.T @ plan.design.M @ plan.probe), plan.J, rtol=1e-9)
 
 
 def test_a_record_that_is_too_short_is_not_sound():

@@ -61,6 +61,22 @@ def test_the_loss_is_that_of_replaying_all_past_inputs(feature):
     np.testing.assert_allclose(found @ found, cost, rtol=1e-9)
 
 
+@pytest.mark.parametrize("update", ["newton", "gradient"])
+def test_with_past_inputs_held_as_they_were_played_nothing_is_ever_learned(update):
+    """The loss then has the cost of inputs alone: from zero taps its gradient is zero, and they stay there."""
+    plant = plant_of("mass_spring_damper")
+    learner, draws = DisturbanceResponse(plant, memory=3, update=update), np.random.default_rng(0)
+    y, u = draws.normal(size=(60, 1)), np.zeros((60, 1))
+    seen = features_of(learner, jnp.asarray(y), jnp.asarray(u))
+    learn = jax.jit(
+        lambda seen: jax.lax.scan(lambda law, now: (learner.response.learn(law, now), None), start, seen)[0]
+    )
+    start = learner.response.nothing_learned()
+    held = eqx.tree_at(lambda tree: tree.v, seen, jnp.zeros_like(seen.v))
+    np.testing.assert_array_equal(learn(held).taps, 0)
+    assert np.linalg.norm(learn(seen).taps) > 0.01
+
+
 def best_taps(learner, plant, steps=300):
     """Taps with the least average loss under white innovations; the loss, and how well that is conditioned."""
     form = innovation_form(lg.solve(plant), plant)
@@ -96,15 +112,22 @@ def best_taps(learner, plant, steps=300):
         ("mass_spring_damper", 10, "nature", 0.04, 2.2e3),
         ("web_server", 3, "innovations", 0.06, None),
         ("web_server", 10, "nature", 0.0, 24),
+        ("dc_motor", 3, "innovations", 2.4, None),
+        ("dc_motor", 10, "innovations", 0.002, 14),
+        ("dc_motor", 10, "nature", 0.01, 1.3e3),
+        pytest.param("boeing_747", 10, "innovations", 1.42, 1.5e3, marks=pytest.mark.slow),
+        pytest.param("boeing_747", 10, "nature", 4.3, 5.4e7, marks=pytest.mark.slow),
     ],
 )
 def test_truncation_and_conditioning_are_as_known(name, memory, feature, excess, condition):
     plant = plant_of(name)
-    _, loss, found = best_taps(DisturbanceResponse(plant, memory=memory, feature=feature), plant)
+    steps = 1_500 if name == "boeing_747" else 300  # until its slowest mode is forgotten
+    learner = DisturbanceResponse(plant, memory=memory, feature=feature)
+    _, loss, found = best_taps(learner, plant, steps)
     J = float(lg.solve(plant).J)
     assert 100 * (loss / J - 1) == pytest.approx(excess, abs=0.006, rel=0.02)
     if condition is not None:
-        assert found == pytest.approx(condition, rel=0.03)
+        assert found == pytest.approx(condition, rel=0.04)  # to two digits
 
 
 def test_the_best_taps_are_those_of_the_optimal_controller():

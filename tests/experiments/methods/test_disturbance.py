@@ -3,4 +3,4 @@ from lqgap.experiments.methods.disturbance import Disturbance
 
 def test_numbers_of_the_study_are_those_of_the_learner(setting):
     learner = Disturbance(memory=4, update="gradient").make(setting(horizon=99_999)).policy
-    assert (learner.response.memory, learner.response.update, learner.num_random) == (4, "gradient", 2155)
+    assert (learner.response.memory, learner.response.update, learner.first_fit) == (4, "gradient", 2155)

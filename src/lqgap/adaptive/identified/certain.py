@@ -11,15 +11,14 @@ from typing import ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
 from lqgap.adaptive.identified.fitting import Units, design_for, fit_model, is_certified
 from lqgap.adaptive.identified.knowledge import UnknownPlant
-from lqgap.adaptive.identified.loop import FIRST, AbstractIdentified, Found, IdentifiedMemory
+from lqgap.adaptive.identified.loop import AbstractIdentified, Found, IdentifiedMemory
 from lqgap.adaptive.identified.optimism import Optimism
+from lqgap.batches import in_turn
 from lqgap.identification.design import Design
-from lqgap.identification.efficient import in_turn
-from lqgap.identification.realization import Realization
 from lqgap.identification.streaming import Stream
 from lqgap.systems.innovation import fill_lost
 
@@ -40,21 +39,12 @@ class AbstractCertain(AbstractIdentified):
 
     parts: ClassVar[tuple[type, ...]] = (UnknownPlant, Optimism)
 
-    @property
-    def first_fit(self) -> Int[Array, ""]:
-        """At 2d."""
-        return jnp.asarray(FIRST * self.plant.num_features)
-
     def blank(self) -> tuple[LinearPlan, Float[Array, " state"], None]:
         """No input, and a belief at rest."""
-        n, m, p = self.plant.order, self.plant.num_inputs, self.plant.num_outputs
-        plant = Realization(
-            jnp.zeros((n, n)), jnp.zeros((n, m)), jnp.zeros((p, n)), jnp.zeros((n, p)), jnp.eye(p)
-        )
-        none = Design(
-            plant, jnp.zeros((m, n)), self.plant.R, jnp.zeros((n, n)), jnp.asarray(0.0), jnp.asarray(False)
-        )
-        return LinearPlan(none, jnp.zeros((m, m)), jnp.asarray(0.0)), jnp.zeros(n), None
+        plant, zero = self.plant.nothing_known(), jnp.asarray(0.0)
+        G, Phat = jnp.zeros_like(plant.B.T), jnp.zeros_like(plant.A)
+        none = Design(plant, G, self.plant.R, Phat, zero, jnp.asarray(False))
+        return LinearPlan(none, jnp.zeros_like(self.plant.R), zero), jnp.zeros(plant.order), None
 
     def identify(self, stream: Stream, units: Units, normals: Float[Array, "draw parameter"]) -> Found:
         """The controller of the likeliest model, or of an optimistic one."""

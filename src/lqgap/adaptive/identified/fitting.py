@@ -12,12 +12,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from lqgap.adaptive.identified.knowledge import UnknownPlant
+from lqgap.batches import in_turn
 from lqgap.identification.design import Design, design
 from lqgap.identification.efficient import (
     Information,
     MarkovMetric,
     draw_plants,
-    in_turn,
     information,
     polish,
 )

@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 
 from lqgap.arguments import FloatLike, IntLike, MatrixLike, read_count, read_covariance, read_positive
 from lqgap.errors import InvalidArgumentError
+from lqgap.identification.realization import Realization
 from lqgap.identification.streaming import MarkovRegression
 from lqgap.policies import Zero
 from lqgap.policies.policy import AbstractLinearPolicy
@@ -98,6 +99,12 @@ class UnknownPlant(eqx.Module):
     def num_features(self) -> int:
         """d, unknowns of the regression for each output."""
         return self.regression.num_features
+
+    def nothing_known(self) -> Realization:
+        """A model whose outputs and inputs have nothing to do with anything."""
+        n, m, p = self.order, self.num_inputs, self.num_outputs
+        zeros = jnp.zeros
+        return Realization(zeros((n, n)), zeros((n, m)), zeros((p, n)), zeros((n, p)), jnp.eye(p))
 
     @staticmethod
     def like(members: Members, **how: Any) -> "UnknownPlant":

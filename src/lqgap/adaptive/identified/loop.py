@@ -103,22 +103,14 @@ class AbstractIdentified(AbstractLearner):
     """A learner that identifies the plant; what it does with a model is its own."""
 
     plant: eqx.AbstractVar[UnknownPlant]
+    first_fit: eqx.AbstractVar[Int[Array, ""]]  # the step at which a model is tried first
+    has_refits: ClassVar[bool] = True  # whether models are made anew when there are twice as many samples
     reasons: ClassVar[tuple[tuple[str, str], ...]] = REASONS
 
     @property
     def members(self) -> None:
         """There is no class."""
         return
-
-    @property
-    @abc.abstractmethod
-    def first_fit(self) -> Int[Array, ""]:
-        """The step at which a model is tried first."""
-
-    @property
-    def has_refits(self) -> bool:
-        """Whether models are made anew when there are twice as many samples."""
-        return True
 
     @abc.abstractmethod
     def blank(self) -> tuple[Any, Any, Any]:

@@ -20,8 +20,9 @@ from jaxtyping import Array, Float
 from lqgap.adaptive.identified.fitting import Model, Units, weights
 from lqgap.adaptive.identified.knowledge import UnknownPlant
 from lqgap.arguments import FloatLike, read_probability
+from lqgap.batches import in_turn
 from lqgap.identification.design import Design, design
-from lqgap.identification.efficient import flatten, in_turn, unflatten
+from lqgap.identification.efficient import flatten, unflatten
 from lqgap.linalg import spectral_radius
 
 NUM_HALVINGS = 6

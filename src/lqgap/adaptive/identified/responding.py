@@ -23,7 +23,6 @@ from lqgap.adaptive.identified.response import (
     close_inside,
     keep_finite,
 )
-from lqgap.identification.realization import Realization
 from lqgap.identification.streaming import Stream
 from lqgap.linalg import spectral_radius
 from lqgap.policies.policy import LinearStep
@@ -41,11 +40,7 @@ class AbstractResponding(AbstractIdentified):
 
     def blank(self) -> tuple[Loop, Features, ResponseLaw]:
         """No input."""
-        n, m, p = self.plant.order, self.num_inputs, self.num_outputs
-        none = Realization(
-            jnp.zeros((n, n)), jnp.zeros((n, m)), jnp.zeros((p, n)), jnp.zeros((n, p)), jnp.eye(p)
-        )
-        loop = close_inside(none, self._inside())
+        loop = close_inside(self.plant.nothing_known(), self._inside())
         law = self.response.nothing_learned(count=self.response.memory)
         return loop, self.response.at_rest(len(loop.A)), law
 

@@ -23,22 +23,24 @@ regularised leader. Both features contain the optimal controller as r grows, tha
 on e the sums are conditioned better by orders of magnitude than on nature's y.
 """
 
-from typing import Literal
+from typing import Literal, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from lqgap.arguments import FloatLike, IntLike, read_count, read_positive
 from lqgap.identification.realization import Realization
 from lqgap.linalg import sqrt_psd
-from lqgap.policies.policy import LinearStep
+from lqgap.policies.policy import LinearStep, require_one_of
 from lqgap.systems.innovation import fill_lost
 
 Update = Literal["newton", "gradient", "strong gradient"]
 Feature = Literal["innovations", "nature"]
 NUM_QUIET = 20  # steps whose features set the scale, after the first r
 TINY = 1e-300
+MAX_MEMORY = 200
 
 
 class Loop(eqx.Module):
@@ -94,14 +96,17 @@ class Response(eqx.Module):
         Q: Float[Array, "output output"],
         R: Float[Array, "input input"],
         *,
-        memory: int,
+        memory: IntLike,
         update: Update,
         feature: Feature,
-        regularization: float,
+        regularization: FloatLike,
     ):
-        self.Q_root, self.R_root = sqrt_psd(Q), sqrt_psd(R)
-        self.memory, self.update, self.feature = memory, update, feature
-        self.regularization = jnp.asarray(regularization, dtype=jnp.float64)
+        require_one_of("update", update, get_args(Update))
+        require_one_of("feature", feature, get_args(Feature))
+        self.Q_root, self.R_root, self.update, self.feature = sqrt_psd(Q), sqrt_psd(R), update, feature
+        self.memory = read_count("memory", memory, least=1, most=MAX_MEMORY)
+        size = read_positive("regularization", regularization)
+        self.regularization = jnp.asarray(size, dtype=jnp.float64)
 
     @property
     def sizes(self) -> tuple[int, int, int]:

@@ -1,6 +1,6 @@
 """What methods share that identify the plant while they control it, told no more than sizes and the cost."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -42,3 +42,13 @@ class AbstractUnknown(AbstractMethod):
     def num_rollouts(self, asked: int) -> int:  # noqa: ARG002
         """Their own number of runs."""
         return self.runs
+
+
+class AbstractResponse(AbstractUnknown):
+    """Options of those that learn inputs on disturbances."""
+
+    memory: int = Field(default=10, ge=1, le=200, description="how many disturbances count")
+    update: Literal["newton", "gradient", "strong gradient"] = Field(
+        default="newton",
+        description='or "gradient" or "strong gradient": steps that fall like 1/sqrt(t) or 1/t',
+    )
