@@ -3,6 +3,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from lqgap.evaluation.monte_carlo import block_size, rollout_keys, standard_error, sum_rollouts
 
@@ -42,8 +43,9 @@ def test_the_totals_that_are_kept_are_bounded(monkeypatch):
     assert sum_rollouts(draws, label="", block=3, num_rollouts=10).totals.shape == (1, 5)
 
 
-def test_the_standard_error_of_an_infinite_mean_is_infinite():
-    np.testing.assert_array_equal(standard_error(np.asarray([np.inf]), np.asarray([np.inf]), 3), [np.inf])
+@pytest.mark.parametrize("mean", [np.inf, 1e303])
+def test_the_standard_error_of_a_mean_whose_square_is_infinite_is_infinite(mean):
+    np.testing.assert_array_equal(standard_error(np.asarray([mean]), np.asarray([np.inf]), 3), [np.inf])
 
 
 def test_blocks_shrink_with_the_class_and_are_never_empty():

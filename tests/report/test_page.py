@@ -9,7 +9,7 @@ from itertools import pairwise
 import pydantic
 import pytest
 from damaged_records import damaged_records
-from example_record import EVIL, example_record, hostile_record
+from example_record import EVIL, SIGNALS, example_record, hostile_record
 
 from lqgap.errors import LqgapError
 from lqgap.experiments.record import BoundRow, LeftOut, Record
@@ -88,11 +88,12 @@ def test_the_bracket_of_a_finite_class_says_nothing_of_ranges():
 
 
 def test_hostile_names_stay_text():
-    page, plain_page = render(hostile_record()), render(example_record())
+    page, plain_page = render(hostile_record()), render(example_record(signals=SIGNALS))
     outline = Outline(page)
     assert outline.tags == Outline(plain_page).tags
     assert not [name for name, _ in outline.attributes if name.startswith("on")]
     assert EVIL + "Robust training" in "".join(outline.words)
+    assert EVIL + "voltage [V]" in "".join(outline.words)
     assert panels_of(page).keys() == panels_of(plain_page).keys()
     assert "<script" not in json.dumps(panels_of(page))
 

@@ -26,11 +26,13 @@ from lqgap.experiments.record import (
     Plant,
     Record,
     Series,
+    Signals,
     Trajectory,
 )
 
 STIFFNESS = Parameter(name="stiffness", unit="N/m", low=0.5, high=4.0)
 GAIN = Parameter(name="gain", unit="N", low=1.0, high=5.0)
+SIGNALS = Signals(dt=0.1, inputs=["voltage [V]"], outputs=["angle [rad]"], limits=[[-9.0, 9.0]], u0=[1.0])
 SCALES = {
     "nominal": 95.0,
     "bank": 21.0,
@@ -111,7 +113,7 @@ def heavy(mean):
 
 def hostile_record():
     """Every text that a user can choose is an attack."""
-    record = example_record()
+    record = example_record(signals=SIGNALS)
     text = record.model_dump_json()
     for old in [
         *(label for label, _, _ in METHODS.values()),
@@ -120,6 +122,8 @@ def hostile_record():
         "worn spring",
         "stiffness",
         "N/m",
+        "voltage",
+        "angle",
     ]:
         text = text.replace(old, json.dumps(EVIL + old)[1:-1])
     return type(record).model_validate_json(text)

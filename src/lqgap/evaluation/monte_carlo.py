@@ -100,10 +100,10 @@ def draw_normals(
 def standard_error(
     first: Float[np.ndarray, "..."], second: Float[np.ndarray, "..."], count: int
 ) -> np.ndarray:
-    """Of a mean, from the sum and the sum of squares; infinite where the mean is."""
-    with np.errstate(invalid="ignore"):
+    """Of a mean, from the sum and the sum of squares; infinite where the mean or its square is."""
+    with np.errstate(invalid="ignore", over="ignore"):
         variance = np.maximum(second / count - (first / count) ** 2, 0) * count / max(count - 1, 1)
-    return np.where(np.isfinite(first), np.sqrt(variance / count), np.inf)
+    return np.where(np.isfinite(variance), np.sqrt(variance / count), np.inf)
 
 
 def _most_kept(num_members: int) -> int:
