@@ -39,8 +39,13 @@ from .simulators import likelihood_set as likelihood_set
 from .simulators import offset_free as offset_free
 from .simulators import plants as plants
 from .systems import LQG as LQG
+from .systems import Signals as Signals
+from .systems import correlate_noise as correlate_noise
+from .systems import discretize as discretize
+from .systems import innovations_plant as innovations_plant
 from .systems import log_likelihood as log_likelihood
 from .systems import measure_disturbance as measure_disturbance
+from .systems import performance_output as performance_output
 from .systems import solve as solve
 from .systems import solve_finite as solve_finite
 from .systems import stack as stack

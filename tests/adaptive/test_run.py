@@ -2,6 +2,7 @@ import equinox as eqx
 import jax
 import numpy as np
 import pytest
+from random_systems import general_plant
 
 import lqgap as lg
 from lqgap.adaptive import LQGVTR, VTRConstants, VTROptions, run, run_many
@@ -68,6 +69,20 @@ def test_both_regrets_are_in_the_mean_that_of_the_evaluation(algorithm, springs)
         stderr = np.hypot(values.std(ddof=1) / np.sqrt(count), expected.stderr[0])
         assert abs(values.mean() - expected.mean[0]) < 4 * stderr
     assert by_identity.std() < by_cost.std()
+
+
+def test_a_class_that_weighs_states_and_has_correlated_noise_is_learnt_and_its_regret_is_its_cost():
+    plants = [general_plant(seed) for seed in (1, 2)]
+    learner, count = LQGVTR(lg.stack(plants)), 100
+    keys = jax.random.split(jax.random.key(5), count)
+    traces = run_many(learner, plants[1], keys=keys, horizon=200, truth=1)
+    by_identity, by_cost = (
+        np.asarray([getattr(trace, name)[-1] for trace in traces]) for name in ("regret", "regret_by_cost")
+    )
+    stderr = np.std(by_cost - by_identity, ddof=1) / np.sqrt(count)
+    assert abs(np.mean(by_cost - by_identity)) < 4 * stderr
+    assert np.mean([trace.is_truth_inside for trace in traces]) > 0.9
+    assert np.mean([trace.num_members[-1] == 1 for trace in traces]) > 0.9
 
 
 def test_a_plant_outside_of_the_class_is_named_and_given_to_another_controller(springs):

@@ -3,7 +3,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from random_systems import directional_difference, random_plant
+from random_systems import directional_difference, general_plant, random_plant
 
 import lqgap as lg
 from lqgap.evaluation import closed_loop_radius
@@ -46,8 +46,9 @@ def test_golden_costs_gaps_and_average_costs(golden, golden_plant):
         np.testing.assert_allclose(radius, record["closed_loop_radius"], rtol=1e-9)
 
 
-def test_the_optimal_controllers_cost_what_the_optimum_says(seed):
-    plant = random_plant(seed)
+@pytest.mark.parametrize("draw", [random_plant, general_plant])
+def test_the_optimal_controllers_cost_what_the_optimum_says(draw, seed):
+    plant = draw(seed)
     finite = lg.solve_finite(plant, horizon=12)
     best = FiniteHorizonLQG(plant, 12)
     np.testing.assert_allclose(lg.exact_cost(best, plant, horizon=12), finite.value, rtol=1e-11)
@@ -58,8 +59,9 @@ def test_the_optimal_controllers_cost_what_the_optimum_says(seed):
     )
 
 
-def test_the_gap_is_the_difference_of_costs_also_where_the_loop_is_unstable(seed):
-    plant = random_plant(seed, radius=1.2)
+@pytest.mark.parametrize("draw", [random_plant, general_plant])
+def test_the_gap_is_the_difference_of_costs_also_where_the_loop_is_unstable(draw, seed):
+    plant = draw(seed, radius=1.2)
     policy = Zero(num_inputs=2, num_outputs=2)
     costs = [float(lg.exact_cost(policy, plant, horizon=40, method=method)) for method in METHODS]
     np.testing.assert_allclose(costs, backward_cost(policy, plant, horizon=40), rtol=1e-11)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from programs import replay
-from random_systems import random_plant
+from random_systems import general_plant, random_plant
 
 import lqgap as lg
 from lqgap.evaluation.gap import sample_runs
@@ -42,9 +42,9 @@ PLANTS = [
 ]
 
 
-@pytest.mark.parametrize("family", PLANTS)
+@pytest.mark.parametrize("family", [*PLANTS, "general"])
 def test_the_identity_agrees_with_brute_force_differences_of_costs(family):
-    plant = getattr(lg.plants, family)().nominal()
+    plant = general_plant(3) if family == "general" else getattr(lg.plants, family)().nominal()
     horizon, rollouts = 30, 4000
     policy = RandomProbe(3, StationaryLQG(plant), scale=0.5)
     estimate = lg.gap(policy, plant, horizon=horizon, key=jax.random.key(0), num_rollouts=rollouts)

@@ -1,13 +1,15 @@
 import jax
 import numpy as np
-from random_systems import random_plant
+import pytest
+from random_systems import general_plant, random_plant
 
 import lqgap as lg
 from lqgap.policies import LinearDynamic, RandomProbe, StationaryLQG
 
 
-def test_the_regret_of_a_linear_policy_is_its_exact_cost_less_the_optimal_average(seed):
-    plant = random_plant(seed)
+@pytest.mark.parametrize("draw", [random_plant, general_plant])
+def test_the_regret_of_a_linear_policy_is_its_exact_cost_less_the_optimal_average(draw, seed):
+    plant = draw(seed)
     policy = LinearDynamic([[0.3]], [[0.1, -0.2]], [[0.1], [0.2]], [[-0.1, 0.0], [0.0, 0.1]])
     estimate = lg.regret(policy, plant, horizon=25, key=jax.random.key(seed), num_rollouts=2000)
     exact = lg.exact_cost(policy, plant, horizon=25) - 26 * lg.solve(plant).J

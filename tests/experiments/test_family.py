@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.experiments.family import make_family
+from lqgap.experiments.family import make_family, signals_of
 from lqgap.experiments.parsing import parse_study
 from lqgap.simulators import Ball, Finite
 
@@ -41,6 +41,17 @@ def test_a_name_in_a_matrix_is_a_parameter_and_may_be_negated(tmp_path):
     np.testing.assert_array_equal(plant.B, [[0.0], [2.0]])
     np.testing.assert_array_equal(plant.R, [[0.5]])
     np.testing.assert_array_equal(plant.Q, [[1.0]])
+
+
+def test_states_may_be_weighed_and_noises_correlated(tmp_path):
+    more = 'Qx = [[1, 0], [0, "push"]]\nN = [[0], [0.1]]\nG = [[0.1], ["drift"]]\n'
+    plant = family_of(more + MATRICES, tmp_path).system({"drift": 0.2})
+    weights = {"R": [[0.5]], "Qx": np.diag([1.0, 2.0]), "N": [[0.0], [0.1]]}
+    plain = lg.LQG([[0.9, 0.2], [-0.2, 0.8]], [[0.0], [2.0]], [[1.0, 0.0]], **weights)
+    for name, matrix in lg.correlate_noise(plain, [[0.1], [0.2]]).matrices().items():
+        np.testing.assert_allclose(getattr(plant, name), matrix, atol=1e-15)
+    weighed = family_of(MATRICES, tmp_path, more="[cost]\nQx = [[2, 0], [0, 0]]\n")
+    np.testing.assert_array_equal(weighed.nominal().Qx, np.diag([2.0, 0.0]))
 
 
 def test_a_mat_file_has_a_class_or_one_plant_and_a_radius(tmp_path):
@@ -104,8 +115,8 @@ def test_the_cost_of_a_class_in_a_file_is_changed_alike(tmp_path):
         ('family = "mass_spring_damper"\ngian = 3', "", r"line 3: plant.gian: .*did you mean gain"),
         ('family = "mass_spring_damper"\nmass = [-1, 2]', "", r"line 1: plant: mass is .*positive"),
         ('family = "mass_spring_damper"\ngain = 1\nstiffness = 1', "", "no family"),
-        (MATRICES.replace("push =", "psh ="), "", r"plant.parameters: there is no parameter 'push'.*psh"),
-        (MATRICES.replace("0.3]", "0.3], x = 1"), "", r"parameters.x: no entry"),
+        (MATRICES.replace("push =", "psh ="), "", r"plant.B.1.0: there is no parameter 'push'.*psh"),
+        (MATRICES.replace("0.3]", "0.3], x = 1"), "", r"parameters.x: nothing depends"),
         (MATRICES.replace("[0.1, 0.3]", "0.1"), "", "there is no family"),
         (MATRICES.replace("[0], [", "[0, 1], ["), "", "plant.B: its rows differ"),
         ('file = "nowhere.mat"', "", "cannot be read"),
@@ -122,3 +133,71 @@ def test_damaged_mat_files_are_damaged_files(tmp_path):
     (tmp_path / "plant.mat").write_bytes(b"MATLAB" + bytes(200))
     with pytest.raises(lg.CorruptFileError, match=r"plant\.mat"):
         family_of('file = "plant.mat"', tmp_path)
+
+
+CONTINUOUS = """
+dt = 0.1
+A = [[0, 1], ["-stiffness/mass", "-0.5/mass"]]
+B = [[0], ["1/mass"]]
+C = [[1, 0]]
+W = [[0, 0], [0, "0.2/mass**2"]]
+V = [["1e-3/dt"]]
+parameters = {stiffness = [1, 4], mass = [1, 2], lag = [0.02, 0.25]}
+delay = "lag"
+"""
+
+
+def test_a_plant_in_continuous_time_is_sampled_with_its_delay(tmp_path):
+    family = family_of(CONTINUOUS, tmp_path)
+    A, B = [[0, 1], [-2, -1 / 3]], [[0], [1 / 1.5]]
+    written = lg.LQG(A, B, [[1, 0]], W=np.diag([0, 0.2 / 1.5**2]), V=[[1e-2]])
+    sampled = lg.discretize(written, dt=0.1, delay=0.13, longest=0.25)
+    plant = family.system({"stiffness": 3.0, "mass": 1.5, "lag": 0.13})
+    assert plant.num_states == 2 + 3
+    for name, matrix in plant.matrices().items():
+        np.testing.assert_allclose(matrix, getattr(sampled, name), rtol=1e-12, atol=1e-14)
+    assert family.is_traceable
+    assert family.signals.dt == 0.1
+    assert np.all(np.isfinite(family.grid(3).systems.A))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"lag"', '"lag - 0.1"', "plant.delay: it is negative"),
+        ('"lag"', '"lug"', "plant.delay.0.0: there is no parameter 'lug'"),
+        ('"lag"', '["lag", 0.1, 0.2]', "delay is .*expected a time"),
+        ("1e-3/dt", "1e-3/rate", "plant.V.0.0: there is no parameter 'rate'"),
+        ("dt = 0.1", "dt = 1e12", "dt is 1e.12, too long"),
+    ],
+)
+def test_an_error_of_a_plant_in_continuous_time_names_its_key(tmp_path, old, new, says):
+    with pytest.raises(lg.InvalidArgumentError, match=says):
+        family_of(CONTINUOUS.replace(old, new), tmp_path).nominal()
+
+
+def signals_in(plant, tmp_path, **how):
+    study, source = parse_study(f"[plant]\n{plant}\n{REST}", name="study.toml", folder=tmp_path)
+    return signals_of(study, make_family(study, source, **how), source)
+
+
+def test_what_a_study_says_of_signals_comes_before_what_its_family_says(tmp_path):
+    found = signals_in('family = "mass_spring_damper"\ninputs = ["valve [%]"]\nlimits = 3', tmp_path)
+    assert found == lg.Signals(dt=0.3, inputs=["valve [%]"], outputs=["position [m]"], limits=[[-3.0, 3.0]])
+    more = (
+        'limits = [[0, 9]]\nrate_limits = 5\noperating_point = {u0 = [4], y0 = [20]}\noutputs = ["level [m]"]'
+    )
+    found = signals_in(CONTINUOUS + more, tmp_path)
+    assert (found.dt, found.u0, found.y0, found.outputs) == (0.1, (4,), (20,), ("level [m]",))
+    np.testing.assert_allclose(found.bounds(num_inputs=1), [[-4], [5], [0.5]])
+    lg.interop.save_mat(tmp_path / "class.mat", lg.plants.mass_spring_damper().grid(2), sampling_time=0.3)
+    assert signals_in('file = "class.mat"', tmp_path).dt == 0.3
+
+
+def test_signals_that_do_not_fit_the_plant_are_refused_with_the_line(tmp_path):
+    with pytest.raises(lg.InvalidStudyError, match=r"line 1: plant: inputs is .*expected 1"):
+        signals_in('family = "mass_spring_damper"\ninputs = ["a", "b"]', tmp_path)
+
+
+def test_another_cost_leaves_signals_as_they_are(tmp_path):
+    assert family_of('family = "mass_spring_damper"', tmp_path, more="[cost]\nR = [[3]]\n").signals.dt == 0.3

@@ -1,13 +1,15 @@
 import json
 import re
 import tomllib
+from pathlib import Path
 
 import pydantic
 import pytest
 
 from lqgap.experiments.methods import METHODS
 from lqgap.experiments.parsing import default_study, example_text, parse_study
-from lqgap.experiments.study import Choices, Methods, Study, schema, which_plant
+from lqgap.experiments.plant_tables import PLANTS, Choices, OperatingPoint, which_plant
+from lqgap.experiments.study import Cost, Methods, Study, schema
 
 
 def test_the_example_is_what_the_tables_have_by_default():
@@ -20,7 +22,11 @@ def test_the_example_shows_every_table():
     table = tomllib.loads(example_text())
     assert set(table) | {"cost"} == set(Study.model_fields)
     left_out = re.findall(r"^# (?:\[methods\.)?(\w+)(?: = {|\])", example_text(), re.MULTILINE)
-    assert {*table["methods"], *left_out} - {"parameters"} == set(Methods.model_fields) == set(METHODS)
+    assert (
+        {*table["methods"], *left_out} - {"parameters", "operating_point"}
+        == set(Methods.model_fields)
+        == set(METHODS)
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,6 +51,24 @@ def test_the_example_explains_every_option_of_a_method():
     for name, method in METHODS.items():
         assert table[name].keys() == method.model_fields.keys()
         assert method.model_validate(table[name])
+
+
+def test_the_reference_lists_every_key():
+    text = (Path(__file__).parents[2] / "docs" / "study.md").read_text()
+    tables = [Study, *PLANTS.values(), OperatingPoint]
+    keys = {key for table in tables for key in table.model_fields} - {
+        "plant",
+        "cost",
+        "grid",
+        "methods",
+        "real",
+        "evaluation",
+    }
+    assert {key for key in keys if not re.search(rf"\b{key}\b", text)} == set()
+    for name in ("cost", "grid", "real", "evaluation"):
+        table = type(getattr(default_study()[0], name) or Cost())
+        rows = re.findall(rf"^\| `\[{name}\] .*$", text, re.MULTILINE)
+        assert all(any(f"{key}`" in row for row in rows) for key in table.model_fields), name
 
 
 def test_choices_stay_choices():

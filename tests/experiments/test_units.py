@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import lqgap as lg
 from lqgap.experiments import units
+from lqgap.experiments.adaptation import adapt
 from lqgap.experiments.judging import judge, optimum
 from lqgap.experiments.members import audit
 from lqgap.experiments.methods import METHODS
@@ -13,6 +14,7 @@ from lqgap.experiments.methods.base import AbstractMethod, Knowing, Made
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants, key_for
 from lqgap.experiments.results import TrainedPolicy
+from lqgap.policies import Saturated
 
 
 def plants_of(tmp_path, plant, more=""):
@@ -96,3 +98,44 @@ def test_what_a_method_complains_of_names_it_and_what_a_file_can_hold_is_kept(tm
     assert kept.file == "policies/vain-0.safetensors"
     assert lg.load_policy(tmp_path / kept.file).num_inputs == 1
     assert units.keep(workspace, lambda: Made(Knowing(None)), "knowing") == TrainedPolicy()
+
+
+LIMITED = """
+family = "mass_spring_damper"
+limits = [4.9, 5.2]
+rate_limits = 0.5
+operating_point = {u0 = [5.0], y0 = [20.0]}
+"""
+
+
+def workspace_within_limits(tmp_path):
+    more = "[grid]\npoints = 2\n[real]\ncount = 2\n[evaluation]\nrollouts = 8\ntrajectories = 2"
+    plants = plants_of(tmp_path, LIMITED, more)
+    return units.Workspace(plants, [0, 1, 2, 3], tmp_path)
+
+
+def test_the_limits_of_a_study_are_those_of_every_policy_and_of_its_file(tmp_path):
+    workspace = workspace_within_limits(tmp_path)
+    made = workspace.make("bank", METHODS["bank"](), None)
+    kept = units.keep(workspace, lambda: made, "bank")
+    for policy in (made.policy, lg.load_policy(tmp_path / kept.file)):
+        assert isinstance(policy, Saturated)
+        np.testing.assert_allclose(policy.limits.as_given, [[-0.1], [0.2], [0.15]], rtol=1e-12)
+    knowing = workspace.make("oracle", METHODS["oracle"](), None).policy
+    assert isinstance(knowing.on(workspace.members[0]), Saturated)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["nominal", "oracle", "vtr"])
+def test_runs_are_within_limits_and_about_the_operating_point(tmp_path, name):
+    workspace = workspace_within_limits(tmp_path)
+    policy = workspace.make(name, METHODS[name](), None).policy
+    found = units.runs(workspace, name, policy, num_rollouts=8).runs
+    u, y = (np.array([getattr(run, signal) for run in found])[..., 0] for signal in ("u", "y"))
+    assert u.min() >= 4.9
+    assert u.max() <= 5.2
+    moves = np.abs(np.diff(u, axis=1, prepend=5.0))
+    assert moves.max() == pytest.approx(0.15, rel=1e-9)
+    assert np.abs(y - 20).max() < 15
+    if name == "vtr":
+        assert adapt(workspace, name, policy).runs[0].set_size is not None

@@ -27,6 +27,7 @@ NAMES = (
     "Recurrent",
     "Zero",
     "RandomProbe",
+    "Saturated",
 )
 PLANTS = [
     lg.LQG([[0.9, 0.2], [-0.1, 0.7]], [[0.0], [gain]], [[1.0, 0.0], [0.3, 1.0]], Q=np.eye(2), R=[[0.5]])
@@ -65,4 +66,5 @@ def make_policies():
         "Recurrent": jax.tree.map(lambda x: x + 0.1 if hasattr(x, "dtype") else x, recurrent),
         "Zero": policies.Zero(num_inputs=1, num_outputs=2),
         "RandomProbe": policies.RandomProbe(3, bank),
+        "Saturated": policies.Saturated(bank, (-0.2, 0.4, 0.3)),
     }

@@ -27,6 +27,16 @@ def random_plant(seed, **sizes):
     return lqgap.LQG(A, B, C, **weights)
 
 
+def general_plant(seed, *, states=3, inputs=2, outputs=2, radius=0.95):
+    """A random LQG that weighs states and their products with inputs, and whose noises are correlated."""
+    rng = np.random.default_rng(seed)
+    matrices, weights = random_matrices(rng, states=states, inputs=inputs, outputs=outputs, radius=radius)
+    cost, noise = random_definite(rng, states + inputs), random_definite(rng, states + outputs)
+    weights |= {"Qx": cost[:states, :states], "N": cost[:states, states:], "R": cost[states:, states:]}
+    weights |= {"W": noise[:states, :states], "V": noise[states:, states:]}
+    return lqgap.correlate_noise(lqgap.LQG(*matrices, **weights), noise[:states, states:])
+
+
 def random_record(seed, plant, *, steps=12):
     """Observations and inputs of the right shapes; any numbers make a legal record."""
     rng = np.random.default_rng(seed)

@@ -1,3 +1,5 @@
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +11,7 @@ from random_systems import random_definite
 
 import lqgap
 from lqgap.errors import InvalidArgumentError, InvalidSystemError
-from lqgap.systems import accumulate_noise, zero_order_hold
+from lqgap.systems import accumulate_noise, delay_input, discretize, zero_order_hold
 
 
 def continuous(seed, *, states=3, inputs=2):
@@ -93,3 +95,78 @@ def test_shapes_are_checked():
         zero_order_hold(jnp.eye(2), np.ones((3, 1)), dt=0.1)
     with pytest.raises(InvalidSystemError, match="W has shape"):
         accumulate_noise(jnp.eye(2), jnp.eye(3), dt=0.1)
+
+
+def fine_simulation(plant, dt, delays, inputs):
+    """States at the samples, from an integration that stops wherever an input switches."""
+    A, B = np.asarray(plant.A), np.asarray(plant.B)
+    x, states = np.zeros(len(A)), []
+    samples = [round((k + 1) * dt, 12) for k in range(len(inputs))]
+    switches = {round(k * dt + delay, 12) for k in range(len(inputs)) for delay in delays}
+    edges = sorted(t for t in {0.0, *samples, *switches} if t <= samples[-1])
+    for start, end in itertools.pairwise(edges):
+        steps = [int(np.floor(((start + end) / 2 - delay) / dt)) for delay in delays]
+        u = np.array([inputs[step, i] if step >= 0 else 0.0 for i, step in enumerate(steps)])
+        flow = scipy.integrate.solve_ivp(
+            lambda _, x, u=u: A @ x + B @ u, (start, end), x, method="DOP853", rtol=1e-12, atol=1e-13
+        )
+        x = flow.y[:, -1]
+        if end in samples:
+            states.append(x)
+    return np.array(states)
+
+
+def discrete_simulation(plant, num_states, inputs):
+    x, states = np.zeros(plant.num_states), []
+    for u in inputs:
+        x = np.asarray(plant.A) @ x + np.asarray(plant.B) @ u
+        states.append(x[:num_states])
+    return np.array(states)
+
+
+@pytest.mark.parametrize("delays", [(0.0, 0.0), (0.05, 0.05), (0.13, 0.25), (0.3, 0.3), (0.1, 0.0)])
+def test_held_and_delayed_inputs_agree_with_a_fine_simulation(seed, delays):
+    A, B, W = continuous(seed)
+    plant = lqgap.LQG(A, B, np.eye(1, 3), W=W)
+    inputs = np.random.default_rng(seed).normal(size=(8, 2))
+    sampled = discretize(plant, dt=0.1, delay=delays, longest=0.35)
+    assert sampled.num_states == 3 + 2 * 4
+    expected = fine_simulation(plant, 0.1, delays, inputs)
+    np.testing.assert_allclose(discrete_simulation(sampled, 3, inputs), expected, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(sampled.W[:3, :3], accumulate_noise(A, W, dt=0.1), rtol=1e-12)
+
+
+def test_a_delay_of_whole_steps_is_that_of_the_discrete_plant():
+    A, B, W = continuous(0)
+    plant = lqgap.LQG(A, B, np.eye(1, 3), W=W)
+    steps = delay_input(discretize(plant, dt=0.1), 3)  # 0.3 / 0.1 is not 3 in floating point
+    for name, matrix in discretize(plant, dt=0.1, delay=0.3).matrices().items():
+        np.testing.assert_allclose(matrix, getattr(steps, name), rtol=1e-13, atol=1e-15)
+
+
+def test_a_plant_is_continuous_in_its_delay_and_has_the_derivative_of_differences():
+    A, B, W = continuous(1)
+    plant = lqgap.LQG(A, B, np.eye(1, 3), W=W)
+
+    def past(delay):
+        return discretize(plant, dt=0.1, delay=delay, longest=0.4).A[:3]
+
+    np.testing.assert_allclose(past(0.2 - 1e-7), past(0.2 + 1e-7), atol=1e-6)
+    slope = jax.jacfwd(past)(0.23)
+    np.testing.assert_allclose(slope, (past(0.23 + 1e-5) - past(0.23 - 1e-5)) / 2e-5, atol=1e-6)
+
+
+def test_delays_that_cannot_be_are_refused():
+    plant = lqgap.LQG([[-1.0]], [[1.0]], [[1.0]])
+    for delay, longest, message in (
+        (-0.1, None, "not negative"),
+        ([0.1, 0.2], None, "or 1"),
+        (0.2, 0.1, "longest is 0.1, expected at least delay = 0.2"),
+        (200.0, None, "more than 1000"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            discretize(plant, dt=0.1, delay=delay, longest=longest)
+    with pytest.raises(InvalidArgumentError, match="longest="):
+        jax.jit(lambda delay: discretize(plant, dt=0.1, delay=delay))(0.1)
+    beyond = jax.jit(lambda delay: discretize(plant, dt=0.1, delay=delay, longest=0.2).A)(0.3)
+    assert np.isnan(beyond).any()

@@ -3,11 +3,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy
-from random_systems import random_plant, random_record
+from random_systems import general_plant, random_plant, random_record
 
 import lqgap
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, NotConvergedError
+from lqgap.linalg import sqrt_psd
 from lqgap.systems import correct, filter_record, log_likelihood, predict, prior
+from lqgap.systems.kalman import expected_costs
 
 
 def joint_law(plant, u):
@@ -78,6 +80,17 @@ def test_observation_never_increases_uncertainty_and_noise_never_decreases_it(se
     assert jnp.linalg.eigvalsh(before.cov - after.cov)[0] > -1e-12
     onward = predict(plant, after, jnp.ones(2))
     assert jnp.linalg.eigvalsh(onward.cov - plant.W)[0] > -1e-12
+
+
+def test_costs_of_a_record_are_those_that_the_filter_expects(seed):
+    plant = general_plant(seed)
+    y, u = random_record(seed, plant)
+    run = filter_record(plant, y, u)
+    for t, cost in enumerate(expected_costs(plant, y, u)):
+        nodes = sqrt_psd(run.belief.cov[t]) * np.sqrt(plant.num_states)  # +-: exact for quadratic functions
+        now = jnp.asarray(y[t]), jnp.asarray(u[t])
+        states = [run.belief.mean[t] + sign * node for node in nodes.T for sign in (-1, 1)]
+        np.testing.assert_allclose(cost, np.mean([plant.cost(x, *now) for x in states]), rtol=1e-9)
 
 
 def test_the_likelihood_is_differentiable_even_where_observations_are_lost():

@@ -23,6 +23,16 @@ def test_whole_numbers_and_nested_lists_are_read_as_doubles():
     assert plant.A.dtype == plant.Q.dtype == jnp.float64
 
 
+def test_a_performance_output_costs_its_square():
+    rng = np.random.default_rng(0)
+    C1, D12 = rng.normal(size=(3, 2)), rng.normal(size=(3, 1))
+    plant = lqgap.LQG(A, B, C, Q=[[0.0]], **lqgap.performance_output(C1, D12))
+    x, y, u = (jnp.asarray(rng.normal(size=size)) for size in (2, 1, 1))
+    np.testing.assert_allclose(plant.cost(x, y, u), np.sum((C1 @ x + D12 @ u) ** 2), rtol=1e-12)
+    with pytest.raises(InvalidSystemError, match="R is not positive definite"):
+        lqgap.LQG(A, B, C, **lqgap.performance_output(C1, 0 * D12))
+
+
 MALFORMED = {
     "A is not square": (dict(A=np.ones((2, 3))), r"A has shape \(2, 3\), expected \(2, 2\)"),
     "A is a vector": (dict(A=np.ones(2)), r"A has shape \(2,\), expected a matrix"),
@@ -38,7 +48,11 @@ MALFORMED = {
     "Q is of the wrong size": (dict(Q=np.eye(2)), r"Q has shape \(2, 2\), expected \(1, 1\)"),
     "Q is indefinite": (dict(Q=[[-1.0]]), "Q is not positive semidefinite: its smallest eigenvalue is -1"),
     "R is zero": (dict(R=[[0.0]]), "R is not positive definite: its smallest eigenvalue is 0"),
-    "V is zero": (dict(V=[[0.0]]), "V is not positive definite"),
+    "V and C W C' are zero": (dict(V=[[0.0]], W=np.zeros((2, 2))), "V is not positive definite, and nor is C W C' [+] V"),
+    "V is indefinite": (dict(V=[[-1.0]]), "V is not positive semidefinite"),
+    "Qx is indefinite": (dict(Qx=-2 * np.eye(2)), "the cost is not positive semidefinite"),
+    "N is too large": (dict(N=[[2.0], [2.0]]), "some state and input together cost less than nothing"),
+    "N is of another size": (dict(N=[[2.0, 1.0]]), "N has shape"),
     "W is asymmetric": (dict(W=[[1.0, 0.5], [0.0, 1.0]]), "W is not symmetric: entries differ .* by up to 0.5"),
     "S0 is indefinite": (dict(S0=[[1.0, 2.0], [2.0, 1.0]]), "S0 is not positive semidefinite"),
 }  # fmt: skip

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from random_systems import random_plant, random_record
+from random_systems import general_plant, random_plant, random_record
 
 import lqgap
 from lqgap.linalg import quadratic
@@ -17,13 +17,22 @@ from lqgap.systems import (
 )
 
 
-@pytest.fixture
-def scene(seed):
+@pytest.fixture(params=[random_plant, general_plant])
+def scene(request, seed):
     """A plant, its optimum, a belief, an observation and an input."""
-    plant = random_plant(seed)
+    return _scene(request.param(seed), seed)
+
+
+def _scene(plant, seed):
     rng = np.random.default_rng(seed + 5)
-    xhat, y, u = (jnp.asarray(rng.normal(size=size)) for size in (3, 2, 2))
+    xhat, y, u = (jnp.asarray(rng.normal(size=size)) for size in (plant.num_states, 2, 2))
     return plant, lqgap.solve(plant), xhat, y, u
+
+
+@pytest.fixture
+def plain(seed):
+    """The same of a plant that weighs outputs and inputs alone."""
+    return _scene(random_plant(seed), seed)
 
 
 def gaussian_nodes(m, S, *, degree):
@@ -52,7 +61,9 @@ def test_the_backup_is_the_expected_bias_of_the_next_step(scene):
     """By quadrature over the innovation, from the filter's own update."""
     plant, optimum, xhat, y, u = scene
     predicted = plant.A @ xhat + plant.B @ u
-    expected = quadratic(y, plant.Q) + quadratic(u, plant.R)
+    expected = plant.cost(xhat, y, u)
+    if plant.Qx is not None:
+        expected += jnp.sum(plant.Qx * optimum.Sigma_filtered)
     for e, weight in zip(*gaussian_nodes(jnp.zeros(2), optimum.S, degree=3), strict=True):
         expected += weight * lqgap.systems.bias(
             optimum, plant, predicted + optimum.L @ e, plant.C @ predicted + e
@@ -75,9 +86,9 @@ def test_the_target_is_the_bias_of_the_next_belief(scene):
     np.testing.assert_allclose(target(y), lqgap.systems.bias(optimum, plant, following, y), rtol=1e-10)
 
 
-def test_the_target_does_not_need_l_only_f(scene):
+def test_the_target_does_not_need_l_only_f(plain):
     """With (sigma, L, zeta) replaced by (Abar (A x + B u), F, Phat), as for singular A."""
-    plant, o, xhat, _, u = scene
+    plant, o, xhat, _, u = plain
     Phat = o.P - o.P @ plant.B @ jnp.linalg.solve(o.M, plant.B.T @ o.P)
     sigma = predictor_matrix(o, plant) @ (plant.A @ xhat + plant.B @ u)
     target = lqgap.systems.value_target(o, plant, xhat, u)
@@ -86,8 +97,8 @@ def test_the_target_does_not_need_l_only_f(scene):
     np.testing.assert_allclose(target.constant, quadratic(sigma, Phat), rtol=1e-8)
 
 
-def test_mean_variance_and_cumulant_are_those_of_the_gaussian_law(scene):
-    plant, optimum, xhat, _, u = scene
+def test_mean_variance_and_cumulant_are_those_of_the_gaussian_law(plain):
+    plant, optimum, xhat, _, u = plain
     other = random_plant(77)
     m, S = other.C @ (other.A @ xhat + other.B @ u), lqgap.solve(other).S
     target = lqgap.systems.value_target(optimum, plant, xhat, u)

@@ -39,6 +39,7 @@ from lqgap.identification.realization import innovation_form
 from lqgap.identification.streaming import LARGEST
 from lqgap.policies.policy import AbstractLinearPolicy, require_one_of
 from lqgap.systems import LQG, solve
+from lqgap.systems.lqg import require_output_cost
 
 MAX_MEMORY = 200
 FORGOTTEN = 100
@@ -82,6 +83,7 @@ class DisturbanceResponse(AbstractLearner):
         stabilizer: AbstractLinearPolicy | None = None,
     ):
         inside = read_stabilizer(stabilizer, plant.num_inputs, plant.num_outputs)
+        require_output_cost(plant, what="DisturbanceResponse")
         optimum = solve(plant)
         self.loop = close_inside(innovation_form(optimum, plant), inside.at(inside.num_transient))
         radius = float(jnp.max(jnp.abs(jnp.linalg.eigvals(self.loop.A))))

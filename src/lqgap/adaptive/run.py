@@ -27,7 +27,7 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import require_fit
 from lqgap.evaluation.noise import standard_normal
 from lqgap.linalg import quadratic
-from lqgap.policies import AbstractPolicy
+from lqgap.policies import AbstractPolicy, Saturated
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.policies.policy import require_policy
 from lqgap.progress import track
@@ -95,6 +95,8 @@ def run_many(
         keys: an array of keys, as `jax.random.split` makes, or a list.
         truth: as in `run`, for all runs or a row for each.
     """
+    if isinstance(policy, Saturated) and limits is None:  # the policy inside may have more to tell
+        policy, limits = policy.policy, policy.limits.as_given
     last, keys = _read_last(require_policy("policy", policy), horizon), read_keys(keys)
     num_points = read_count("num_points", num_points, least=1, most=1_000_000)
     real = read_plants(plants, count=len(keys))
@@ -191,7 +193,7 @@ def _step(
     memory, u = policy.step(state.memory, seen.y, state.u_last, **how)
     output_cost = quadratic(seen.y, plant.Q)
     has_diverged = state.has_diverged | ~jnp.all(jnp.isfinite(u)) | ~(output_cost <= real.ceiling)
-    u = jnp.where(has_diverged, 0.0, limits.clip(u))
+    u = jnp.where(has_diverged, 0.0, limits.clip(u, state.u_last))
     told = policy.snapshot(memory) if isinstance(policy, AbstractLearner) else nothing_told()
     after = RunState(
         time=now + 1,
@@ -199,7 +201,7 @@ def _step(
         predicted=steady_predict(plant, seen.xhat, u),
         u_last=u,
         excess=state.excess + quadratic(u + optimum.K @ seen.xhat, optimum.M),
-        excess_cost=state.excess_cost + output_cost + quadratic(u, plant.R) - optimum.J,
+        excess_cost=state.excess_cost + reference.cost(now, seen, u) - optimum.J,
         transient=state.transient + reference.drift(now),
         is_inside=state.is_inside if truth is None else told.plausible[truth],
         has_diverged=has_diverged,

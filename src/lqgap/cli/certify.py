@@ -26,6 +26,7 @@ def run_certify(path: Path | None, policy: Path, *, seed: int | None, trust: boo
         horizon=workspace.study.horizon,
         key=key_for(workspace.study.seed, NOISE),
         num_rollouts=workspace.study.evaluation.rollouts,
+        limits=workspace.plants.limits,
         ends=workspace.study.ends,
     )
     row: dict[str, Any] = {

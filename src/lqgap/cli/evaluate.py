@@ -24,6 +24,7 @@ def run_evaluate(path: Path | None, policy: Path, *, seed: int | None, trust: bo
         horizon=workspace.study.horizon,
         key=key_for(workspace.study.seed, NOISE),
         num_rollouts=workspace.study.evaluation.rollouts,
+        limits=workspace.plants.limits,
         ends=workspace.study.ends,
     )
     rows = []

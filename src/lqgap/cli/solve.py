@@ -15,7 +15,7 @@ from lqgap.experiments.parsing import MAX_SIZE
 from lqgap.experiments.toml import require_modest
 from lqgap.files import read_bytes
 from lqgap.systems import LQG, FiniteOptimum, Optimum, solve, solve_finite, zero_order_hold
-from lqgap.systems.lqg import MATRICES
+from lqgap.systems.lqg import EXTENSIONS, MATRICES
 
 
 def print_optimum(path: Path | None, *, horizon: int, as_json: bool) -> None:
@@ -39,9 +39,9 @@ def read_plant(path: Path) -> LQG:
     except (ValueError, RecursionError) as error:  # all that TOML and UTF-8 raise
         raise InvalidArgumentError(f"{path} is not a TOML file: {error}") from None
     for key in matrices:
-        if key not in MATRICES:
-            hint = did_you_mean(key.upper(), MATRICES)
-            raise InvalidArgumentError(f"{path} has the key {key!r}, expected {', '.join(MATRICES)}{hint}")
+        if key not in (known := (*MATRICES, *EXTENSIONS)):
+            hint = did_you_mean(key.upper(), known)
+            raise InvalidArgumentError(f"{path} has the key {key!r}, expected {', '.join(known)}{hint}")
     for key in MATRICES[:3]:
         if key not in matrices:
             raise InvalidArgumentError(f"{path} has no matrix {key}: A, B and C are needed")

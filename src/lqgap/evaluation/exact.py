@@ -110,14 +110,13 @@ def close_loop(controller: LinearStep, plant: LQG) -> ClosedLoop:
     order = len(controller.Ac)
     from_output = jnp.concatenate([B @ controller.Dc, controller.Bc])
     of_input = jnp.concatenate([controller.Dc @ C, controller.Cc], axis=1)
-    of_output = jnp.concatenate([C, jnp.zeros((len(C), order), C.dtype)], axis=1)
     process = jax.scipy.linalg.block_diag(plant.W, jnp.zeros((order, order), C.dtype))
     return ClosedLoop(
         transition=jnp.block(
             [[A + B @ controller.Dc @ C, B @ controller.Cc], [controller.Bc @ C, controller.Ac]]
         ),
         noise=process + from_output @ plant.V @ from_output.T,
-        cost=of_output.T @ plant.Q @ of_output + of_input.T @ plant.R @ of_input,
+        cost=_loop_cost(plant, of_input),
         constant=jnp.trace(plant.Q @ plant.V)
         + jnp.trace(controller.Dc.T @ plant.R @ controller.Dc @ plant.V),
     )
@@ -129,6 +128,16 @@ def closed_loop_radius(policy: AbstractLinearPolicy, plant: LQG) -> Float[Array,
     if policy.horizon is not None:
         raise InvalidArgumentError(f"the policy changes with time and ends at step {policy.horizon}")
     return spectral_radius(close_loop(policy.at(policy.num_transient), plant).transition)
+
+
+def _loop_cost(plant: LQG, of_input: Array) -> Array:
+    """NN, with what the plant's cost has of states: [I 0]'(C'QC + Qx)[I 0], and [I 0]'N and its transpose."""
+    order = of_input.shape[1] - plant.num_states
+    cost = jnp.pad(plant.state_weight, (0, order)) + of_input.T @ plant.R @ of_input
+    if plant.N is None:
+        return cost
+    cross = jnp.pad(plant.N, ((0, order), (0, 0))) @ of_input
+    return cost + cross + cross.T
 
 
 def _read(policy: Any, plant: LQG, horizon: Any) -> int:

@@ -134,7 +134,7 @@ def excess(
         K, M, L, S_root, normal = given
         now = emit(C, L, S_root, state.predicted, normal)
         memory, u = policy.step(state.memory, now.y, state.u_last)
-        u = limits.clip(u)
+        u = limits.clip(u, state.u_last)
         after = RolloutState(memory, A @ now.xhat + B @ u, u)
         return after, (quadratic(u + K @ now.xhat, M), now.y, u)
 

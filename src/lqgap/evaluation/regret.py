@@ -6,7 +6,8 @@ plant, mu = xhat_{H+1|H} and j_t = tr(zeta L_t S_t L_t') + tr(Q S_t), which tend
     E sum (c_t - J) = first - last + E sum ||u_t + K xhat_{t|t}||^2_M + transient ,
     first = E h_0 = j_0 ,   last = E h_{H+1} = E mu'P mu + j_{H+1} ,   transient = sum_{t=1}^{H+1} (j_t - J) .
 
-This holds for every policy and every S0. From S0 = Sigma the transient is zero.
+This holds for every policy and every S0. From S0 = Sigma the transient is zero. Of a cost of states, c_t has
+what the filter expects of it, of which tr(Qx Sigma_{t|t}) joins the transient.
 """
 
 from typing import Any
@@ -47,13 +48,14 @@ class RegretEstimate(AbstractEstimate):
 
 
 class StationaryReference(eqx.Module):
-    """A plant with its stationary optimum, its exact filter, and the biases j_t; the last entry stays."""
+    """A plant with its optimum, its exact filter, biases j_t and tr(Qx Sigma_{t|t}); the last entry stays."""
 
     plant: LQG
     optimum: Optimum
     L: Float[Array, "time state output"]
     S_root: Float[Array, "time output output"]
     biases: Float[Array, " time"]
+    unseen: Float[Array, " time"]
 
     def emit(
         self, time: Int[Array, ""], predicted: Float[Array, " state"], normal: Float[Array, " output"]
@@ -68,7 +70,15 @@ class StationaryReference(eqx.Module):
 
     def drift(self, time: Int[Array, ""]) -> Float[Array, ""]:
         """j_{t+1} - J: what step t adds to the transient."""
-        return self.biases[self._entry(time + 1)] - self.optimum.J
+        return self.biases[self._entry(time + 1)] + self.unseen[self._entry(time)] - self.optimum.J
+
+    def transient(self, num_steps: int) -> Float[Array, ""]:
+        """The sum of the drifts of the first steps."""
+        return jnp.sum(jax.vmap(self.drift)(jnp.arange(num_steps)))
+
+    def cost(self, time: Any, seen: Emission, u: Float[Array, " input"]) -> Float[Array, ""]:
+        """What step t costs, as far as its filter can tell."""
+        return self.plant.cost(seen.xhat, seen.y, u) + self.unseen[self._entry(time)]
 
     def over(self, num_steps: int) -> Reference:
         """The reference of this many steps, with the gains of the long run."""
@@ -117,7 +127,7 @@ def regret(
         per_step=per_step / count,
         first=np.asarray(plants.biases[:, 0]),
         last=last / count,
-        transient=np.asarray(jnp.sum(plants.biases[:, 1:] - plants.optimum.J[:, None], axis=1)),
+        transient=np.asarray(_transients(plants)),
         value=np.asarray((horizon + 1) * plants.optimum.J),
         num_rollouts=count,
         has_light_tail=have_light_tails(sums.totals),
@@ -130,7 +140,24 @@ def stationary_reference(
     """From the plant's optimum and the gains and innovation covariances of its exact filter."""
     zeta = bias_matrix(optimum, plant)
     biases = jnp.einsum("ij,tjk,tkl,til->t", zeta, L, S, L) + jnp.einsum("ij,tij->t", plant.Q, S)
-    return StationaryReference(plant, optimum, L, jnp.linalg.cholesky(S), biases)
+    unseen = jnp.zeros_like(biases) if plant.Qx is None else _unseen_costs(plant, plant.Qx, L)
+    return StationaryReference(plant, optimum, L, jnp.linalg.cholesky(S), biases, unseen)
+
+
+def _unseen_costs(plant: LQG, Qx: Array, L: Array) -> Array:
+    """tr(Qx Sigma_{t|t}) of the filter with these gains."""
+
+    def step(Sigma: Array, gain: Array) -> tuple[Array, Array]:
+        keep = jnp.eye(len(Sigma)) - gain @ plant.C
+        filtered = keep @ Sigma @ keep.T + gain @ plant.V @ gain.T
+        return plant.A @ filtered @ plant.A.T + plant.W, jnp.sum(Qx * filtered)
+
+    return jax.lax.scan(step, plant.S0, L)[1]
+
+
+@eqx.filter_jit
+def _transients(plants: StationaryReference) -> Array:
+    return jax.vmap(lambda member: member.transient(len(member.biases) - 1))(plants)
 
 
 @eqx.filter_jit
@@ -166,7 +193,7 @@ def _block(
         run = jax.vmap(
             lambda normal, k: excess(policy, reference, normal, begin(policy, reference, k), limits)
         )(normals, keys_policy)
-        transient = jnp.sum(member.biases[1:] - member.optimum.J)
+        transient = member.transient(num_steps)
         last = jax.vmap(lambda mu: member.bias_after(num_steps - 1, mu))(run.end.predicted)
         total = member.biases[0] + jnp.sum(run.per_step, axis=1) + transient - last
         total = jnp.where(jnp.isfinite(total), total, jnp.inf)  # a loop that diverged: inf - inf

@@ -2,7 +2,7 @@
 
     y_t = C x_t + z_t ,   u_t = limits(policy(y_t)) ,   x_{t+1} = A x_t + B u_t + w_t
 
-at a cost of y_t'Q y_t + u_t'R u_t.
+at a cost of y_t'Q y_t + u_t'R u_t, or what `LQG` adds to it.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from lqgap.arguments import IntLike, read_key
 from lqgap.evaluation.arguments import cast, read_horizon, read_precision, require_fit
 from lqgap.evaluation.noise import standard_normal
-from lqgap.linalg import quadratic, sqrt_psd
+from lqgap.linalg import sqrt_psd
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.systems import LQG
@@ -76,8 +76,8 @@ def simulate(
         memory, x, u_last = carry
         y = plant.C @ x + V_root @ normal[states:]
         memory, u = policy.step(memory, y, u_last)
-        u = limits.clip(u)
-        cost = quadratic(y, plant.Q) + quadratic(u, plant.R)
+        u = limits.clip(u, u_last)
+        cost = plant.cost(x, y, u)
         return (memory, plant.A @ x + plant.B @ u + W_root @ normal[:states], u), (x, u, y, cost)
 
     start = (policy.init(key), S0_root @ noise[0, :states], jnp.zeros_like(plant.B[0]))

@@ -77,6 +77,7 @@ def assemble(
         precision="float64",
         versions=dict(versions),
         parameters=plants.parameters,
+        signals=plants.signals,
         warnings=[
             *plants.warnings,
             *warnings,

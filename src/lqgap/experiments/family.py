@@ -8,22 +8,27 @@ import importlib
 import inspect
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from lqgap.errors import InvalidArgumentError, LqgapError, did_you_mean
+from lqgap.experiments.expressions import Formula, names_in, read_formula, value_of
 from lqgap.experiments.parsing import Source
+from lqgap.experiments.plant_tables import Choices, FamilyPlant, FilePlant, MatrixPlant, PythonPlant
 from lqgap.experiments.provenance import is_own
-from lqgap.experiments.study import Choices, Cost, FamilyPlant, FilePlant, MatrixPlant, PythonPlant, Study
+from lqgap.experiments.study import Cost, Study
 from lqgap.interop.mat import load_mat
 from lqgap.simulators import AbstractFamily, Ball, Finite, ParameterBox, plants
-from lqgap.systems import LQG
-from lqgap.systems.lqg import MATRICES
+from lqgap.systems import LQG, Signals, correlate_noise, discretize
+from lqgap.systems.lqg import EXTENSIONS, MATRICES
 
 Family = AbstractFamily | Finite
+MANY = 10_000  # plants of which the longest delay is taken
 _LOADED: set[str] = set()  # modules of the last study, which another one may have under the same names
 
 
@@ -51,6 +56,28 @@ def make_family(study: Study, source: Source, *, trust: bool = False) -> Family:
         return _with_cost(family, study.cost)
     except InvalidArgumentError as error:
         raise _placed(error, source, ("cost",)) from None
+
+
+def signals_of(study: Study, family: Family, source: Source) -> Signals:
+    """What the study and its family say of signals; what the study says comes first."""
+    plant = study.plant
+    own = _own_signals(family)
+    if isinstance(plant, FilePlant):
+        _, dt = load_mat(source.folder / plant.file, sampling_time=plant.sampling_time)
+        own = Signals(dt=dt, time_unit=plant.time_unit)
+    keys = plant.model_dump(include={"inputs", "outputs", "limits", "rate_limits"}, exclude_none=True)
+    point = plant.operating_point.model_dump() if plant.operating_point else {}
+    example = family[0] if isinstance(family, Finite) else family.nominal()
+    try:
+        return replace(own, **keys, **point).of_size(
+            num_inputs=example.num_inputs, num_outputs=example.num_outputs
+        )
+    except InvalidArgumentError as error:
+        raise source.error(("plant",), str(error)) from None
+
+
+def _own_signals(family: Family) -> Signals:
+    return family.signals if isinstance(family, ParameterBox) else Signals()
 
 
 def _placed(error: LqgapError, source: Source, path: tuple[str | int, ...]) -> LqgapError:
@@ -81,41 +108,79 @@ def _built_in(plant: FamilyPlant, source: Source) -> Family:
 
 
 def _from_matrices(plant: MatrixPlant, source: Source) -> Family:
-    given = {name: matrix for name in MATRICES if (matrix := getattr(plant, name)) is not None}
+    given = {
+        name: _formulas(plant, matrix, name, source)
+        for name in (*MATRICES, *EXTENSIONS, "G")
+        if (matrix := getattr(plant, name)) is not None
+    }
+    delays = plant.delay if isinstance(plant.delay, list) else [plant.delay or 0.0]
+    delay = _formulas(plant, [delays], "delay", source)
     used = {
-        entry.removeprefix("-")
-        for matrix in given.values()
+        name
+        for matrix in (*given.values(), delay)
         for row in matrix
         for entry in row
-        if isinstance(entry, str)
+        for name in names_in(entry)
     }
-    for name in sorted(used - plant.parameters.keys()):
-        hint = did_you_mean(name, plant.parameters)
-        raise source.error(("plant", "parameters"), f"there is no parameter {name!r}{hint}")
     for name in sorted(plant.parameters.keys() - used):
-        raise source.error(("plant", "parameters", name), "no entry of a matrix has this name")
-    for name, matrix in given.items():
-        if len({len(row) for row in matrix}) > 1:
-            raise source.error(("plant", name), "its rows differ in length")
+        raise source.error(("plant", "parameters", name), "nothing depends on it")
     extents = {name: _extent(value) for name, value in plant.parameters.items()}
     known = {name: value for name, value in extents.items() if not isinstance(value, tuple | list)}
     uncertain = {name: value for name, value in extents.items() if name not in known}
     if not uncertain:
         raise source.error(("plant", "parameters"), "every parameter is one number: there is no family")
+    if plant.dt is not None:
+        known["dt"] = plant.dt
 
     def build(**values: Any) -> LQG:
-        return LQG(**{name: _fill(matrix, {**known, **values}) for name, matrix in given.items()})
+        filled = {name: _fill(matrix, known | values) for name, matrix in given.items()}
+        G = filled.pop("G", None)
+        written = LQG(**filled)
+        if plant.dt is not None:
+            delays = _fill(delay, known | values)[0]
+            written = discretize(written, dt=plant.dt, delay=delays, longest=longest)
+        if G is None:
+            return written
+        return correlate_noise(written, jnp.pad(G, ((0, written.num_states - len(G)), (0, 0))))
 
-    return ParameterBox(build, uncertain)
+    box = ParameterBox(build, uncertain, signals=Signals(dt=plant.dt, time_unit=plant.time_unit))
+    longest = _longest(delay[0], box, known, source)
+    return box
 
 
-def _fill(matrix: list[list[Any]], values: Mapping[str, Any]) -> Any:
-    def number(entry: Any) -> Any:
-        if not isinstance(entry, str):
-            return float(entry)
-        return -values[entry[1:]] if entry.startswith("-") else values[entry]
+def _longest(delay: list[Formula], box: ParameterBox, known: Mapping[str, Any], source: Source) -> float:
+    """The longest delay of all members, as far as a fine grid shows it; past inputs are kept for it."""
+    longest = 0.0
+    for formula in delay:
+        ranges = [each for each in box.parameters if each.name in names_in(formula)]
+        count = int(MANY ** (1 / max(1, len(ranges))))
+        mesh = np.meshgrid(*(each.points(count) for each in ranges))
+        values = {each.name: axis for each, axis in zip(ranges, mesh, strict=True)}
+        times = np.asarray(value_of(formula, {**known, **values}))
+        if not np.all(np.isfinite(times) & (times >= 0)):
+            raise source.error(("plant", "delay"), "it is negative, or no number, somewhere in the ranges")
+        longest = max(longest, float(np.max(times)))
+    return longest
 
-    return jnp.asarray([[number(entry) for entry in row] for row in matrix], dtype=jnp.float64)
+
+def _formulas(plant: MatrixPlant, matrix: list[list[Any]], name: str, source: Source) -> list[list[Formula]]:
+    """The entries of a matrix, read; raises where one depends on what is no parameter."""
+    if len({len(row) for row in matrix}) > 1:
+        raise source.error(("plant", name), "its rows differ in length")
+    known = plant.parameters.keys() | ({"dt"} if plant.dt is not None else set())
+    formulas = [
+        [read_formula(entry) if isinstance(entry, str) else float(entry) for entry in row] for row in matrix
+    ]
+    for i, row in enumerate(formulas):
+        for j, formula in enumerate(row):
+            for unknown in sorted(names_in(formula) - known):
+                hint = did_you_mean(unknown, known)
+                raise source.error(("plant", name, i, j), f"there is no parameter {unknown!r}{hint}")
+    return formulas
+
+
+def _fill(matrix: list[list[Formula]], values: Mapping[str, Any]) -> Any:
+    return jnp.asarray([[value_of(entry, values) for entry in row] for row in matrix], dtype=jnp.float64)
 
 
 def _from_file(plant: FilePlant, source: Source) -> Family:
@@ -176,7 +241,9 @@ def _importing_from(folder: Path) -> Iterator[None]:
 
 
 def _with_cost(family: Family, cost: Cost) -> Family:
-    weights = {name: getattr(cost, name) for name in ("Q", "R") if getattr(cost, name) is not None}
+    weights = {
+        name: getattr(cost, name) for name in ("Q", "R", *EXTENSIONS) if getattr(cost, name) is not None
+    }
 
     def weigh(plant: LQG) -> LQG:
         return LQG(**{**plant.matrices(), **weights})
@@ -192,4 +259,6 @@ def _with_cost(family: Family, cost: Cost) -> Family:
     weigh(family.nominal())
     extents = {p.name: list(p.choices) if p.choices else (p.low, p.high) for p in family.parameters}
     units = {p.name: p.unit for p in family.parameters}
-    return ParameterBox(lambda **values: weigh(family.build(**values)), extents, units=units)
+    return ParameterBox(
+        lambda **values: weigh(family.build(**values)), extents, units=units, signals=_own_signals(family)
+    )

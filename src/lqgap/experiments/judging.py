@@ -8,7 +8,7 @@ noise, and the limit of their gaps holds for all of them at once.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from lqgap.experiments.endurance import LongRun, run_on
 from lqgap.experiments.fitness import find_trouble
 from lqgap.experiments.methods.base import AbstractMethod, Knowing
 from lqgap.experiments.plants import BoxMap, key_for, pad_to
-from lqgap.experiments.record import GapMap, HeatMap, MethodGaps, Parameter, Plant
+from lqgap.experiments.record import GapMap, HeatMap, MethodGaps, Parameter, Plant, Signals
 from lqgap.experiments.results import Judged, JudgedPlants, WorstGap
 from lqgap.experiments.robustness import least_margins
 from lqgap.experiments.units import DELTA, FRESH, NOISE, Workspace, fill_batches
@@ -66,6 +66,7 @@ def optimum(workspace: Workspace) -> JudgedPlants:
     parameters = plants.family.parameters if isinstance(plants.family, AbstractFamily) else ()
     return JudgedPlants(
         parameters=[_parameter(p) for p in parameters],
+        signals=Signals.model_validate(asdict(plants.signals), strict=False),
         real=real,
         heat_map=None if plants.box is None else _heat_map(plants.box, costs),
         idle=idle.mean.tolist(),

@@ -119,7 +119,9 @@ def _look(plants: Plants, family: AbstractFamily, rows: np.ndarray) -> _Look:
     study = plants.study
     rows = rows[are_solvable(study, family.members(rows).systems)]
     search = Search(
-        ModelBank(family.members(rows).systems, horizon=study.horizon if study.ends else None),
+        plants.limited(
+            ModelBank(family.members(rows).systems, horizon=study.horizon if study.ends else None)
+        ),
         family,
         key_for(study.seed, "class"),
         study.horizon,

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from lqgap.errors import InvalidArgumentError, InvalidStudyError, did_you_mean
 from lqgap.experiments.methods import METHODS
-from lqgap.experiments.study import PLANTS, Study
+from lqgap.experiments.plant_tables import PLANTS
+from lqgap.experiments.study import Study
 from lqgap.experiments.toml import BARE, find_lines, line_of, require_modest, write_entry
 from lqgap.files import read_bytes
 

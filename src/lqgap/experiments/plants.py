@@ -20,20 +20,23 @@ from jaxtyping import Array
 from lqgap.batches import join, take
 from lqgap.errors import LqgapError
 from lqgap.evaluation.worst import spread_starts
-from lqgap.experiments.family import Family, make_family
+from lqgap.experiments.family import Family, make_family, signals_of
 from lqgap.experiments.parsing import Source
+from lqgap.experiments.plant_tables import FamilyPlant, MatrixPlant
 from lqgap.experiments.store import key_of
-from lqgap.experiments.study import FamilyPlant, MatrixPlant, Study
-from lqgap.policies import StationaryLQG
+from lqgap.experiments.study import Study
+from lqgap.policies import AbstractPolicy, Saturated, StationaryLQG
+from lqgap.policies.limits import LimitsLike
 from lqgap.simulators import AbstractFamily, Finite, Parameter
 from lqgap.simulators.parameters import require_names
 from lqgap.states import fingerprint
-from lqgap.systems import LQG, require_converged, stack
-from lqgap.systems.lqg import MATRICES
+from lqgap.systems import LQG, Signals, require_converged, stack
+from lqgap.systems.lqg import EXTENSIONS, MATRICES
 from lqgap.systems.optimum import solve_members
 
 NUM_COARSE = 16  # members of a class that grows, at first
 MAX_MEMBERS = 400  # of the class: banks run a filter for each
+STATES_IN_ROWS, STATES_IN_COLUMNS = ("A", "B", "W", "S0", "Qx", "N"), ("A", "C", "W", "S0", "Qx")
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,20 @@ class Plants:
         return make_family(self.study, self.source, trust=self.trust)
 
     @functools.cached_property
+    def signals(self) -> Signals:
+        """What is known of the plants' inputs and outputs."""
+        return signals_of(self.study, self.family, self.source)
+
+    @property
+    def limits(self) -> LimitsLike:
+        """Of inputs, for whatever acts on the plants."""
+        return self.signals.bounds(num_inputs=self.members.systems.num_inputs)
+
+    def limited(self, policy: AbstractPolicy) -> AbstractPolicy:
+        """The policy, within the limits of inputs if there are some."""
+        return policy if self.limits is None else Saturated(policy, self.limits)
+
+    @functools.cached_property
     def members(self) -> Finite:
         """The class before the audit."""
         members = make_members(self.study, self.family, self.source)
@@ -116,7 +133,7 @@ class Plants:
         if isinstance(self.study.plant, FamilyPlant | MatrixPlant):
             return ""
         nominal = None if isinstance(self.family, Finite) else self.family.nominal()
-        return fingerprint(nominal, self.members, self.real.systems, self.tried)
+        return fingerprint(nominal, self.members, self.real.systems, self.tried, repr(self.signals))
 
 
 def key_for(seed: int, purpose: str) -> Array:
@@ -163,7 +180,8 @@ def make_real(study: Study, family: Family, source: Source) -> RealPlants:
         is_member.append(inside)
     for index, outside in enumerate(study.real.outside):
         nominal = family[0] if isinstance(family, Finite) else family.nominal()
-        given = {name: matrix for name in MATRICES if (matrix := getattr(outside, name)) is not None}
+        names_given = (*MATRICES, *EXTENSIONS)
+        given = {name: matrix for name in names_given if (matrix := getattr(outside, name)) is not None}
         systems.append(_outside(given, nominal, source, index))
         names.append(f"outside {index + 1}")
         parameters.append({})
@@ -194,23 +212,13 @@ def pad_to(plant: LQG, states: int) -> LQG:
     more = states - plant.num_states
     if more == 0:
         return plant
-    both, rows, columns = (0, more), (0, more), (0, more)
 
-    def widen(matrix: Array, *ends: tuple[int, int]) -> Array:
-        return jnp.pad(matrix, [(0, 0)] * (matrix.ndim - 2) + list(ends))
+    def widen(name: str, matrix: Array) -> Array:
+        rows, columns = ((0, more * (name in names)) for names in (STATES_IN_ROWS, STATES_IN_COLUMNS))
+        return jnp.pad(matrix, [(0, 0)] * (matrix.ndim - 2) + [rows, columns])
 
-    none = (0, 0)
-    return eqx.tree_at(
-        lambda p: (p.A, p.B, p.C, p.W, p.S0),
-        plant,
-        (
-            widen(plant.A, both, both),
-            widen(plant.B, rows, none),
-            widen(plant.C, none, columns),
-            widen(plant.W, both, both),
-            widen(plant.S0, both, both),
-        ),
-    )
+    wide = {name: widen(name, matrix) for name, matrix in plant.matrices().items()}
+    return eqx.tree_at(lambda p: [getattr(p, name) for name in wide], plant, list(wide.values()))
 
 
 def control_optimally(plant: LQG) -> StationaryLQG:
@@ -267,6 +275,11 @@ def _outside(given: Mapping[str, Any], nominal: LQG, source: Source, index: int)
         plant = LQG(**{"Q": nominal.Q, "R": nominal.R, **given})
     except LqgapError as error:
         raise source.error(path, str(error)) from None
+    for name in EXTENSIONS:
+        if (getattr(plant, name) is None) != (getattr(nominal, name) is None):
+            raise source.error(
+                path, f"either the family and this plant weigh states by {name}, or neither does"
+            )
     sizes = [(item.num_inputs, item.num_outputs) for item in (plant, nominal)]
     if sizes[0] != sizes[1]:
         raise source.error(path, f"it has (inputs, outputs) = {sizes[0]}, and the family {sizes[1]}")

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from lqgap.errors import InvalidArgumentError
 from lqgap.experiments.parsing import Source
-from lqgap.experiments.study import FilePlant, PythonPlant, Study
+from lqgap.experiments.plant_tables import FilePlant, PythonPlant
+from lqgap.experiments.study import Study
 from lqgap.files import read_bytes
 from lqgap.version import __version__
 

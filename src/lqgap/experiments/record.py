@@ -66,6 +66,20 @@ class Parameter(Part):
     high: Number
 
 
+class Signals(Part):
+    """What is known of inputs and outputs; empty where nothing is."""
+
+    dt: Number | None = None  # time of a step
+    time_unit: str = "s"
+    inputs: list[str] = []  # names, with units
+    outputs: list[str] = []
+    limits: list[list[Number]] = []  # [low, high] of every input
+    rate_limits: list[Number] = []  # per unit of time
+    x0: list[Number] = []  # the operating point
+    u0: list[Number] = []
+    y0: list[Number] = []
+
+
 class Plant(Part):
     """A real plant: no method is told its parameters."""
 
@@ -308,6 +322,7 @@ class Record(Part):
     precision: str
     versions: dict[str, str]
     parameters: list[Parameter]
+    signals: Signals = Signals()
     warnings: list[str]
     methods: list[Method]
     left_out: list[LeftOut] = []

@@ -18,6 +18,7 @@ from lqgap.experiments.record import (
     Part,
     Plant,
     Series,
+    Signals,
     Trajectory,
 )
 
@@ -40,6 +41,7 @@ class JudgedPlants(Part):
     """The plants that methods are evaluated on, with their optimal costs."""
 
     parameters: list[Parameter]  # of the family
+    signals: Signals = Signals()
     real: list[Plant]
     heat_map: HeatMap | None  # without the gaps of any method
     idle: list[Number]  # gaps of zero input on the class, the map and the real plants

@@ -4,103 +4,16 @@ Nothing is converted or guessed: unknown keys, wrong types, NaN and infinity are
 next to this module shows every key, and is the default study.
 """
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pydantic
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import Field
 
 from lqgap.experiments.methods import METHODS
 from lqgap.experiments.methods.base import AbstractMethod, Table
+from lqgap.experiments.plant_tables import Matrix, Plant, count_steps
 from lqgap.experiments.toml import write_toml
-
-
-class Choices(Table):
-    """A parameter that is one of a few values."""
-
-    choices: list[float] = Field(min_length=1)
-
-
-def read_extent(value: Any) -> Any:
-    """A number, an interval or choices; one message for all three."""
-    if isinstance(value, Choices):
-        return value
-    if isinstance(value, Mapping) and set(value) == {"choices"}:
-        return Choices(choices=value["choices"])
-    if not all(map(_is_number, value if isinstance(value, list) else [value])):
-        raise ValueError("expected a number, an interval [low, high] or {choices = [...]}")
-    if isinstance(value, list) and (len(value) != 2 or value[0] > value[1]):
-        raise ValueError("an interval is [low, high]; several values to choose from are {choices = [...]}")
-    return value
-
-
-EXTENT_SCHEMA = {
-    "anyOf": [
-        {"type": "number"},
-        {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
-        {"type": "object", "properties": {"choices": {"type": "array", "items": {"type": "number"}}}},
-    ]
-}
-Extent = Annotated[Any, BeforeValidator(read_extent), WithJsonSchema(EXTENT_SCHEMA)]
-Matrix = Annotated[list[Annotated[list[float], Field(min_length=1)]], Field(min_length=1)]
-Name = Annotated[str, Field(pattern=r"^-?[A-Za-z_][A-Za-z0-9_]*$", max_length=60)]
-NamedMatrix = Annotated[list[Annotated[list[float | Name], Field(min_length=1)]], Field(min_length=1)]
-
-
-class FamilyPlant(Table):
-    """A built-in family; every other key is one of its quantities."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="allow", allow_inf_nan=False)
-    __pydantic_extra__: dict[str, Extent]  # pyright: ignore[reportIncompatibleVariableOverride]
-
-    family: str
-
-
-class MatrixPlant(Table):
-    """Matrices whose entries may be names of parameters."""
-
-    A: NamedMatrix
-    B: NamedMatrix
-    C: NamedMatrix
-    Q: NamedMatrix | None = None
-    R: NamedMatrix | None = None
-    W: NamedMatrix | None = None
-    V: NamedMatrix | None = None
-    S0: NamedMatrix | None = None
-    parameters: dict[Name, Extent] = Field(min_length=1)
-
-
-class FilePlant(Table):
-    """A MAT file: a class of plants, or one plant and by how much every entry may be off."""
-
-    file: str
-    radius: float | None = Field(default=None, gt=0)
-    sampling_time: float | None = Field(default=None, gt=0)
-
-
-class PythonPlant(Table):
-    """A function that returns a family or a finite class."""
-
-    python: str = Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
-
-
-PLANTS = {"family": FamilyPlant, "A": MatrixPlant, "file": FilePlant, "python": PythonPlant}
-
-
-def which_plant(value: Any) -> str | None:
-    """The tag of the kind of plant that a table describes."""
-    keys = value if isinstance(value, Mapping) else type(value).model_fields if value is not None else ()
-    return next((f"<{key}>" for key in PLANTS if key in keys), None)
-
-
-Plant = Annotated[
-    Annotated[FamilyPlant, Tag("<family>")]
-    | Annotated[MatrixPlant, Tag("<A>")]
-    | Annotated[FilePlant, Tag("<file>")]
-    | Annotated[PythonPlant, Tag("<python>")],
-    Discriminator(which_plant),
-]
 
 
 class Cost(Table):
@@ -108,6 +21,8 @@ class Cost(Table):
 
     Q: Matrix | None = None
     R: Matrix | None = None
+    Qx: Matrix | None = None
+    N: Matrix | None = None
 
 
 class Grid(Table):
@@ -160,6 +75,8 @@ class OutsidePlant(Table):
     W: Matrix | None = None
     V: Matrix | None = None
     S0: Matrix | None = None
+    Qx: Matrix | None = None
+    N: Matrix | None = None
 
 
 class Real(Table):
@@ -189,16 +106,31 @@ class Evaluation(Table):
 class Study(Table):
     """All that determines a run."""
 
+    plant: Plant
     title: str = Field(default="", max_length=200)
     horizon: int = Field(default=100, ge=1, le=100_000)
     ends: bool = False
     seed: int = Field(default=0, ge=0, lt=2**32)
-    plant: Plant
     cost: Cost | None = None
     grid: Grid = Grid()
     methods: Methods = DEFAULT_METHODS
     real: Real = Real()
     evaluation: Evaluation = Evaluation()
+
+    @pydantic.field_validator("horizon", mode="before")
+    @classmethod
+    def _count(cls, value: Any, info: Any) -> Any:
+        return count_steps(value, info.data.get("plant"))
+
+    @pydantic.field_validator("evaluation", mode="before")
+    @classmethod
+    def _count_all(cls, value: Any, info: Any) -> Any:
+        if not isinstance(value, Mapping) or not isinstance(value.get("horizons"), list):
+            return value
+        return {
+            **value,
+            "horizons": [count_steps(each, info.data.get("plant")) for each in value["horizons"]],
+        }
 
     @property
     def heading(self) -> str:
@@ -223,12 +155,3 @@ class Study(Table):
 def schema() -> dict[str, Any]:
     """The JSON schema of study files, for editors."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Study.model_json_schema()}
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond double precision
-        return False

@@ -15,10 +15,11 @@ import pydantic
 
 from lqgap.errors import CorruptFileError, InvalidArgumentError, warn
 from lqgap.experiments.parsing import Source
+from lqgap.experiments.plant_tables import PythonPlant
 from lqgap.experiments.provenance import checksum, files_of, versions
 from lqgap.experiments.record import Part, Record
 from lqgap.experiments.store import Finished, Store, Unit
-from lqgap.experiments.study import PythonPlant, Study
+from lqgap.experiments.study import Study
 from lqgap.files import read_bytes, require_folder, write_if_changed
 
 STORE, RECORD, STUDY = "store.sqlite", "record.json", "study.toml"

@@ -8,6 +8,7 @@ result whenever it is computed.
 import functools
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,8 @@ from lqgap.experiments.study import Study
 from lqgap.policies import AbstractPolicy, save_policy
 from lqgap.policies.serialization import can_save
 from lqgap.simulators import AbstractFamily, Finite
-from lqgap.systems import LQG
+from lqgap.systems import LQG, Signals
+from lqgap.systems.kalman import expected_costs
 
 NOISE = "evaluation noise"  # the same for all methods
 FRESH = "fresh noise"  # of what a search finds; the same for all methods
@@ -93,7 +95,7 @@ class Workspace:
         return f"{real.names[index]} ({values})" if values else real.names[index]
 
     def make(self, name: str, method: AbstractMethod, checkpoints: Path | None) -> Made:
-        """The policy of a method; what is said meanwhile names the method."""
+        """The policy of a method, within the limits of inputs; what is said meanwhile names the method."""
         study = self.study
         setting = Setting(
             family=self.plants.family,
@@ -102,13 +104,16 @@ class Workspace:
             ends=study.ends,
             key=key_for(study.seed, f"train {name}"),
             checkpoints=checkpoints,
+            limits=self.plants.limits,
         )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", LqgapWarning)
             made = method.make(setting)
         for warning in caught:
             warn(f"{method.label}: {warning.message}")
-        return made
+        if isinstance(made.policy, Knowing):
+            return made
+        return replace(made, policy=self.plants.limited(made.policy))
 
 
 def fill_batches(rows: np.ndarray) -> np.ndarray:
@@ -208,7 +213,8 @@ def runs(workspace: Workspace, name: str, policy: AbstractPolicy | Knowing, *, n
     else:
         batches = [block_fn(policy, batch) for batch in fill_batches(rows)] if len(rows) else []
         blocks = [batches[row // BATCH] for row in rows]
-    return Runs(runs=[_trajectory(name, real, *each) for each in zip(rows.tolist(), blocks, strict=True)])
+    told = zip(rows.tolist(), blocks, strict=True)
+    return Runs(runs=[_trajectory(name, real, *each, workspace.plants.signals) for each in told])
 
 
 def _block(workspace: Workspace, policy: AbstractPolicy, rows: np.ndarray, *, num_rollouts: int) -> Block:
@@ -224,9 +230,9 @@ def _block(workspace: Workspace, policy: AbstractPolicy, rows: np.ndarray, *, nu
     )
 
 
-def _trajectory(name: str, real: RealPlants, row: int, block: Block) -> Trajectory:
-    """The rollout of this number on the real plant of this number."""
+def _trajectory(name: str, real: RealPlants, row: int, block: Block, signals: Signals) -> Trajectory:
+    """The rollout of this number on the real plant of this number, about the operating point."""
     y, u = (np.asarray(signal)[row % BATCH, row % signal.shape[1]] for signal in (block.y, block.u))
-    Q, R = (np.asarray(weight)[row] for weight in (real.systems.Q, real.systems.R))
-    cost = np.sum(y @ Q * y, axis=1) + np.sum(u @ R * u, axis=1)
+    cost = np.asarray(expected_costs(take(real.systems, row), y, u))
+    u, y = u + np.asarray(signals.u0 or 0.0), y + np.asarray(signals.y0 or 0.0)
     return Trajectory(method=name, plant=real.names[row], cost=cost.tolist(), u=u.tolist(), y=y.tolist())

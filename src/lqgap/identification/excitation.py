@@ -178,7 +178,7 @@ def _input_costs(systems: LQG) -> Array:
     """What unit variance of each input adds to the cost of a step, for every member."""
 
     def of_member(plant: LQG) -> Array:
-        X = lyapunov_sum(plant.A.T, plant.C.T @ plant.Q @ plant.C)
+        X = lyapunov_sum(plant.A.T, plant.state_weight)
         return jnp.diagonal(plant.R + plant.B.T @ X @ plant.B)
 
     return jax.vmap(of_member)(systems)

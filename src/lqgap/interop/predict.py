@@ -52,7 +52,7 @@ class Predictor:
             )
             now = jax.tree.map(lambda new, old: jnp.where(start, new, old), fresh, state)
             memory, u = policy.step(now.memory, y, now.u_last)
-            u = allowed.clip(u)
+            u = allowed.clip(u, now.u_last)
             return PredictorState(memory=memory, u_last=u, time=now.time + 1, key=now.key), u
 
         self._advance = jax.jit(jax.vmap(advance))

@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium import spaces
 from jaxtyping import Array, Float
 
-from lqgap.errors import NotConvergedError
+from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.policies.limits import LimitsLike, read_limits
 from lqgap.systems import LQG, solve
 from lqgap.systems.optimum import belief_covariance
@@ -36,6 +36,8 @@ def make_spaces(examples: LQG, limits: LimitsLike) -> tuple[spaces.Box, spaces.B
 def read_bounds(limits: LimitsLike, *, num_inputs: int) -> tuple[np.ndarray, np.ndarray]:
     """The lowest and highest inputs that reach the plant; infinite without limits."""
     allowed = read_limits(limits, num_inputs=num_inputs)
+    if np.any(np.isfinite(allowed.rate)):
+        raise InvalidArgumentError(f"limits is {limits!r}: environments limit inputs, not their rates")
     return np.array(allowed.low), np.array(allowed.high)
 
 

@@ -23,11 +23,16 @@ which is the start above for X = 0. It ends at the stabilising solution, unless 
 unseen: the recursion would stabilise that one ever more slowly, and there is none. Rounding must not pretend
 that it moved such a mode, so that A and B are divided by 1 + CIRCLE until Newton's method takes over.
 
+A cross term 2 x'N u of the cost goes away with the input v = u + R^-1 N'x, which leaves P and M as they are:
+
+    A - B R^-1 N' ,   Q - N R^-1 N' ,   K = K_v + R^-1 N'
+
 The derivative of the solution is that of the equation at fixed K (K minimises, so its change does not count):
 
     dP = (A-BK)' dP (A-BK) + dQ + K' dR K + sym[ 2 (A-BK)' P (dA - dB K) ]
 """
 
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -40,8 +45,11 @@ from lqgap.arguments import (
     FloatLike,
     MatrixLike,
     is_concrete,
+    read_array,
     read_covariance,
     read_pair,
+    read_symmetric,
+    require_shape,
 )
 from lqgap.batches import map_in_chunks
 from lqgap.errors import NotConvergedError, NotDetectableError, NotStabilizableError
@@ -85,15 +93,30 @@ class RiccatiSolution(eqx.Module):
     spectral_radius: Float[Array, ""]
 
 
-def solve_riccati(A: MatrixLike, B: MatrixLike, *, Q: MatrixLike, R: MatrixLike) -> RiccatiSolution:
-    """Find the stabilising P; outside `jit`, raises where there is none."""
+def solve_riccati(
+    A: MatrixLike, B: MatrixLike, *, Q: MatrixLike, R: MatrixLike, N: MatrixLike | None = None
+) -> RiccatiSolution:
+    """Find the stabilising P; outside `jit`, raises where there is none.
+
+    Args:
+        N: the cost of a step is x'Qx + 2 x'N u + u'Ru.
+    """
     A, B = read_pair(A, B)
-    Q = read_covariance("Q", Q, size=len(A), definite=False, why="it weighs the rows of A")
+    if N is None:
+        Q = read_covariance("Q", Q, size=len(A), definite=False, why="it weighs the rows of A")
+    else:
+        Q, N = (
+            read_symmetric("Q", Q, size=len(A), why="it weighs the rows of A"),
+            read_array("N", N, num_axes=2),
+        )
+        require_shape("N", N, B.shape, why="it weighs the rows of A with the columns of B")
     R = read_covariance("R", R, size=B.shape[1], definite=True, why="it weighs the columns of B")
-    solution = _solve(A, B, Q, R)
+    size = jnp.linalg.norm(Q)  # before what the cross term takes away, which may be all of it
+    A, Q, shift = decouple(A, B, Q=Q, R=R, N=N)
+    solution = _solve(A, B, Q, R, size)
     if is_concrete(solution):
         _require_solution(solution, A, B, Q)
-    return solution
+    return solution if shift is None else replace(solution, K=solution.K + shift)
 
 
 def solve_each_riccati(
@@ -102,10 +125,26 @@ def solve_each_riccati(
     *,
     Q: Float[Any, "batch n n"],
     R: Float[Any, "batch m m"],
+    N: Float[Any, "batch n m"] | None = None,
 ) -> RiccatiSolution:
     """The solutions of a batch of equations, with failures marked; batches of all sizes share a program."""
-    given = (A, B, Q, R)
+    given = (A, B, Q, R, N)
     return map_in_chunks(_solve_each, given) if is_concrete(given) else _solve_each(given)
+
+
+def decouple(
+    A: Float[Array, "n n"],
+    B: Float[Array, "n m"],
+    *,
+    Q: Float[Array, "n n"],
+    R: Float[Array, "m m"],
+    N: Float[Array, "n m"] | None,
+) -> tuple[Float[Array, "n n"], Float[Array, "n n"], Float[Array, "m n"] | None]:
+    """A and Q of the same problem without its cross term, and by how much its gain K is less."""
+    if N is None:
+        return A, Q, None
+    shift = solve_psd(R, N.T)
+    return A - B @ shift, symmetrize(Q - N @ shift), shift
 
 
 def unseen_modes(A: MatrixLike, Q: MatrixLike, *, is_solved: bool, radius: FloatLike) -> list[complex]:
@@ -141,25 +180,27 @@ def riccati_recursion(
     *,
     Q: Float[Array, "n n"],
     R: Float[Array, "m m"],
+    N: Float[Array, "n m"] | None = None,
     num_steps: int,
 ) -> RiccatiStep:
     """`num_steps` steps back from `P_last`, stacked in order of time (the earliest first)."""
+    A, Q, shift = decouple(A, B, Q=Q, R=R, N=N)
 
     def step(P: Array, _: None) -> tuple[Array, RiccatiStep]:
         before = riccati_step(P, A, B, Q=Q, R=R)
-        return before.P, before
+        return before.P, before if shift is None else replace(before, K=before.K + shift)
 
     _, steps = jax.lax.scan(step, P_last, length=num_steps, reverse=True)
     return steps
 
 
 @jax.jit
-def _solve(A: Array, B: Array, Q: Array, R: Array) -> RiccatiSolution:
+def _solve(A: Array, B: Array, Q: Array, R: Array, size: Array) -> RiccatiSolution:
     step, residual, radius = _stabilizing_step(A, B, Q, R)
     # Under tracing Q has not been checked; an indefinite R has failed in its Cholesky factor already.
     _, Q = jax.lax.optimization_barrier((radius, Q))  # batched LAPACK routines must not run side by side
     weights = jnp.linalg.eigvalsh(jax.lax.stop_gradient(Q))
-    is_valid = weights[0] >= -SEMIDEFINITE_TOLERANCE * len(A) * weights[-1]
+    is_valid = weights[0] >= -SEMIDEFINITE_TOLERANCE * len(A) * size
     return RiccatiSolution(
         P=step.P,
         K=step.K,
@@ -171,10 +212,11 @@ def _solve(A: Array, B: Array, Q: Array, R: Array) -> RiccatiSolution:
 
 
 @jax.jit
-def _solve_each(given: tuple[Array, Array, Array, Array]) -> RiccatiSolution:
+def _solve_each(given: tuple[Array, Array, Array, Array, Array | None]) -> RiccatiSolution:
+    solve_one = lambda A, B, Q, R, N: solve_riccati(A, B, Q=Q, R=R, N=N)  # noqa: E731
     if len(given[0]) > FEW:
-        return jax.vmap(_solve)(*given)
-    return jax.lax.map(lambda equation: _solve(*equation), given)  # slower, and compiled in half the time
+        return jax.vmap(solve_one)(*given)
+    return jax.lax.map(lambda equation: solve_one(*equation), given)  # slower, and compiled in half the time
 
 
 @jax.custom_jvp

@@ -11,6 +11,7 @@ from lqgap.policies.optimal import FiniteHorizonLQG, StationaryLQG
 from lqgap.policies.policy import AbstractLinearPolicy, AbstractPolicy, AbstractWrapper, LinearStep
 from lqgap.policies.probing import ProbingBank, RandomProbe
 from lqgap.policies.recurrent import Recurrent
+from lqgap.policies.saturated import Saturated
 from lqgap.policies.serialization import load_policy, save_policy
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "ProbingBank",
     "RandomProbe",
     "Recurrent",
+    "Saturated",
     "StationaryLQG",
     "Zero",
     "explore_then_commit",

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from lqgap.arguments import read_key
+from lqgap.arguments import ArrayLike, read_key
 from lqgap.errors import InvalidArgumentError, LqgapWarning, NotConvergedError
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
@@ -36,7 +36,8 @@ class Controller:
     """The stateful wrapper of a policy.
 
     Args:
-        limits: (low, high), numbers or vectors: inputs are clipped to them before they leave.
+        limits: (low, high) or (low, high, rate), numbers or vectors: inputs are clipped to them before they
+            leave, and change by at most `rate` in a step.
         nan_is_lost: whether NaN in an observation is a lost component; by default it is an error, and a
             lost observation is None.
         follow: numbers of the outputs that references are given for: none, if left out. The policy then
@@ -44,6 +45,8 @@ class Controller:
         key: for policies that draw random numbers.
         ends: whether the task ends where the policy does; without it, a policy with a horizon, which would
             stop a loop that goes on, is warned of.
+        operating_point: (u0, y0), about which the plant is linear: the policy sees y - y0 and u - u0, and
+            everything else, limits too, is in the real signals.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class Controller:
         follow: Sequence[int] = (),
         key: PRNGKeyArray | None = None,
         ends: bool = False,
+        operating_point: tuple[ArrayLike, ArrayLike] = (0.0, 0.0),
     ):
         self.policy = require_policy("policy", policy)
         self._key = jax.random.key(0) if key is None else read_key(key)
@@ -69,17 +73,19 @@ class Controller:
                 LqgapWarning,
                 stacklevel=2,
             )
+        sizes = (policy.num_inputs, policy.num_outputs)
+        self._u0, self._y0 = _read_point(operating_point, sizes)
         self.follow = _read_follow(follow, policy.num_outputs)
         self._rest = policy.rest(self.follow) if self.follow else None
         self._start(self._key)
-        allowed = read_limits(limits, num_inputs=policy.num_inputs)
+        allowed = read_limits(limits, num_inputs=policy.num_inputs).about(self._u0)
         self._step, self._aim = _compile(policy, allowed, self._template, self._rest)
         self._step(self._leaves, self._lost, self._applied)
 
     @property
     def u_last(self) -> np.ndarray:
         """The input that counts as applied last; zeros at first."""
-        return self._u_last.copy()
+        return self._u_last + self._u0
 
     def reset(self, *, key: PRNGKeyArray | None = None) -> None:
         """Forget everything, as before the first observation; without a key, with new chance."""
@@ -120,7 +126,8 @@ class Controller:
         """The input for observation y (None if it was lost).
 
         Args:
-            reference: where the outputs that are followed ought to be; left out, as before, zero at first.
+            reference: where the outputs that are followed ought to be; left out, as before, the
+                operating point at first.
             applied: what the plant received one step ago, where that is measured; by default, the input
                 returned by the last call.
         """
@@ -129,10 +136,10 @@ class Controller:
                 f"the policy was made for steps 0..{self._last_step}, and this is step {self._time}: reset "
                 f"the controller, or use a policy without a horizon"
             )
-        y = self._lost if y is None else self._read("y", y, len(self._lost), self.nan_is_lost)
+        y = self._lost if y is None else self._read("y", y, len(self._lost), self.nan_is_lost) - self._y0
         u_last = self._applied  # what is given in its place counts for this step alone, if the step succeeds
         if applied is not None:
-            u_last = jnp.asarray(self._read("applied", applied, len(self._u_last), False))
+            u_last = jnp.asarray(self._read("applied", applied, len(self._u_last), False) - self._u0)
         leaves = self._leaves if reference is None else self._aim_at(reference)
         leaves, chosen = self._step(leaves, y, u_last)
         u = np.array(chosen)
@@ -141,7 +148,7 @@ class Controller:
                 f"the input at step {self._time} is not finite: {u.tolist()}; the loop has diverged"
             )
         self._leaves, self._applied, self._u_last, self._time = leaves, chosen, u, self._time + 1
-        return u.copy()
+        return u + self._u0
 
     def _aim_at(self, reference: Any) -> list[Array]:
         if not self.follow:
@@ -149,7 +156,8 @@ class Controller:
                 "reference is given to a controller that follows no output: Controller(policy, follow=[0]) "
                 "follows the first"
             )
-        return self._aim(self._leaves, self._read("reference", reference, len(self.follow), False))
+        reference = self._read("reference", reference, len(self.follow), False)
+        return self._aim(self._leaves, reference - self._y0[list(self.follow)])
 
     def __reduce__(self) -> Any:
         """Compiled code cannot be copied or pickled."""
@@ -181,6 +189,18 @@ class Controller:
         )
 
 
+def _read_point(point: Any, sizes: tuple[int, int]) -> list[np.ndarray]:
+    try:
+        values = [
+            np.broadcast_to(np.asarray(x, dtype=float), (n,)) for x, n in zip(point, sizes, strict=True)
+        ]
+    except (TypeError, ValueError):
+        values = []
+    if not values or not all(np.isfinite(value).all() for value in values):
+        raise InvalidArgumentError(f"operating_point is {point!r}, expected (u0, y0) with {sizes} numbers")
+    return values
+
+
 def _compile(policy: AbstractPolicy, limits: Limits, memory: Memory, rest: Rest | None) -> tuple[Any, Any]:
     """The step and the change of a reference, with the policy's own arrays as constants.
 
@@ -190,7 +210,7 @@ def _compile(policy: AbstractPolicy, limits: Limits, memory: Memory, rest: Rest 
 
     def step(leaves: list[Array], y: Array, u_last: Array) -> tuple[list[Array], Array]:
         new_memory, u = policy.step(_unflatten(memory, leaves), y, u_last)
-        return _flatten(new_memory), limits.clip(u)
+        return _flatten(new_memory), limits.clip(u, u_last)
 
     def change(leaves: list[Array], reference: Array) -> list[Array]:
         return _flatten(aim(_unflatten(memory, leaves), rest, reference)) if rest else leaves

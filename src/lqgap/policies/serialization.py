@@ -30,6 +30,7 @@ FORMAT = 2
 KIND = "policy"
 PACKAGES = ("lqgap.policies", "lqgap.adaptive")  # by name: the second is of a layer above
 MAY_BE = {"log_prior": -np.inf, "log_weights": -np.inf, "excess": np.inf}
+MAY_BE |= {"low": -np.inf, "high": np.inf, "rate": np.inf}  # of limits
 NETWORKS = (eqx.nn.GRUCell, eqx.nn.Linear, eqx.nn.MLP)
 MAX_STEPS, MAX_LENGTH = 1_000_000, 100_000  # of plans and of vectors: what a constructor would refuse
 SOUND: dict[str, Callable[[dict[str, Any]], bool]] = {  # plain values that no array gives away as forged

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lqgap.experiments.record import Bracket, Estimate, MethodGaps, Record
 from lqgap.report.numbers import show, show_estimate, show_over, show_percent
 from lqgap.report.runs import describe_plant
+from lqgap.report.signals import explain_limits, show_steps
 
 REMEDY = "Give the class more members there ([grid]), narrow the ranges, or try another method."
 
@@ -53,8 +54,9 @@ def answer(record: Record) -> Answer:
     )
     horizon = record.gaps.horizon
     rest = (
-        f". {where}, it costs {show_estimate(worst)} more over {horizon} steps than a controller that knows "
-        f"the plant exactly{_limit(record.bracket, horizon)}.{_later(gaps, worst, horizon)}{_others(record)}"
+        f". {where}, it costs {show_estimate(worst)} more over {show_steps(record, horizon)} than a "
+        f"controller that knows the plant exactly{_limit(record.bracket, horizon)}."
+        f"{_later(gaps, worst, horizon)}{_others(record)}{explain_limits(record)}"
     )
     facts = (*_measured(record, gaps), *_best(record))
     return Answer("Use ", record.method(record.recommended).label, rest, facts)

@@ -7,6 +7,7 @@ from lqgap.experiments.record import Estimate, Gaps, HorizonStudy, MethodGaps, R
 from lqgap.report.figure import Axis, Figure, Key, Panel, Points, Rule, Span, scale_end, wants_log
 from lqgap.report.numbers import half_width, is_range, show, show_estimate, show_over
 from lqgap.report.palette import BOUND, Style, styles_of_methods
+from lqgap.report.signals import show_steps, time_axis, times
 
 GAP = "Gap"
 
@@ -40,7 +41,12 @@ def gap_by_method(record: Record, gaps: Gaps) -> Figure:
     )
     panel = Panel(
         "",
-        Axis(f"{GAP} over {gaps.horizon} steps", is_log, starts_at_zero=not is_log, high=end and 1.3 * end),
+        Axis(
+            f"{GAP} over {show_steps(record, gaps.horizon)}",
+            is_log,
+            starts_at_zero=not is_log,
+            high=end and 1.3 * end,
+        ),
         Axis("", ticks=ticks),
         tuple(marks),
         height=70 + 54 * len(rows),
@@ -103,7 +109,7 @@ def gap_against_horizon(record: Record, horizons: HorizonStudy) -> Figure:
         _series(
             each.label,
             _series_style(each, styles),
-            [float(h) for h in each.horizons],
+            times(record, each.horizons),
             each.values,
             is_log=True,
         )
@@ -112,7 +118,7 @@ def gap_against_horizon(record: Record, horizons: HorizonStudy) -> Figure:
     means = {each.method: [_place(value) for value in each.values] for each in series if each.method}
     end = scale_end(means, record.recommended)
     y = Axis(GAP, is_log=True, high=end)
-    panel = Panel("", Axis("Horizon (steps)", is_log=True), y, tuple(marks), height=440)
+    panel = Panel("", time_axis(record, of="Horizon", is_log=True), y, tuple(marks), height=440)
     over = "in the ranges" if horizons.over == "ranges" else "over the simulators"
     found = f"found {over}" if horizons.over == "ranges" else over
     caption = (
@@ -153,7 +159,7 @@ def bracket_bar(record: Record) -> Figure | None:
     )
     panel = Panel(
         "",
-        Axis(f"Worst gap over {where}, {bracket.horizon} steps", starts_at_zero=True),
+        Axis(f"Worst gap over {where}, {show_steps(record, bracket.horizon)}", starts_at_zero=True),
         Axis("", ticks=((0.0, ""),)),
         marks,
         height=130,

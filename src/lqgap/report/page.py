@@ -26,6 +26,7 @@ from lqgap.report.interactive import draw, plain
 from lqgap.report.maps import gap_maps, name_of
 from lqgap.report.palette import DARK, LIGHT, styles_of_methods
 from lqgap.report.runs import adaptation_figures, trajectory_figures
+from lqgap.report.signals import signal_rows
 from lqgap.report.training import training_curves
 
 FOLDER = Path(__file__).parent
@@ -208,6 +209,7 @@ def _template() -> jinja2.Template:
         "in_words": lambda name: WORDS.get(name, name),
         "name_of": name_of,
         "over": numbers.show_over,
+        "signal_rows": signal_rows,
     }
     environment.filters.update(functions)
     environment.globals.update(

@@ -8,8 +8,7 @@ from lqgap.experiments.record import Adaptation, Plant, Record, Trajectory
 from lqgap.report.figure import Axis, Figure, Key, Panel, Points, Rule, wants_log
 from lqgap.report.numbers import show
 from lqgap.report.palette import Style, styles_of_methods
-
-STEP = Axis("Step")
+from lqgap.report.signals import explain_limits, limit_rules, name_signal, time_axis, times
 
 
 def trajectory_figures(record: Record, trajectories: Sequence[Trajectory]) -> list[Figure]:
@@ -38,18 +37,18 @@ def _runs_on(record: Record, plant: Plant, runs: Sequence[Trajectory], index: in
     panels = [_panel("Accumulated cost", [(run, list(accumulate(run.cost))) for run in runs], record, styles)]
     references = [method.name for method in record.methods if method.kind == "reference"]
     few = [run for run in runs if run.method in (record.recommended, *references)] or runs
-    for kind in ("u", "y"):
-        word = {"u": "Input", "y": "Output"}[kind]
+    kinds: tuple[Literal["u", "y"], ...] = ("u", "y")
+    for kind in kinds:
         channels = range(max((len(step) for run in few for step in getattr(run, kind)), default=0))
         for channel in channels:
-            title = word if len(channels) == 1 else f"{word} {channel + 1}"
+            title = name_signal(record, kind, channel, len(channels))
             signals = [(run, [step[channel] for step in getattr(run, kind)]) for run in few]
-            panels.append(_panel(title, signals, record, styles))
+            panels.append(_panel(title, signals, record, styles, limit_rules(record, kind, channel)))
     methods = [method for method in record.methods if any(run.method == method.name for run in runs)]
     shown = " and ".join(record.method(run.method).label for run in few)
     caption = (
         "One run of every method on the same noise. A steeper cost is a controller that does not suit "
-        f"this plant. Inputs and outputs are those of {shown}."
+        f"this plant. Inputs and outputs are those of {shown}.{explain_limits(record)}"
     )
     if not plant.is_member:
         caption += " This plant is outside the family, so no guarantee covers it."
@@ -58,13 +57,17 @@ def _runs_on(record: Record, plant: Plant, runs: Sequence[Trajectory], index: in
 
 
 def _panel(
-    title: str, signals: Sequence[tuple[Trajectory, list[float]]], record: Record, styles: dict[str, Style]
+    title: str,
+    signals: Sequence[tuple[Trajectory, list[float]]],
+    record: Record,
+    styles: dict[str, Style],
+    rules: tuple[Rule, ...] = (),
 ) -> Panel:
     marks = tuple(
         Points(
             record.method(run.method).label,
             styles[run.method],
-            [float(step) for step in range(len(signal))],
+            times(record, range(len(signal))),
             signal,
             (),
             kind="line",
@@ -72,18 +75,23 @@ def _panel(
         )
         for run, signal in signals
     )
-    return Panel("", STEP, Axis(title), marks, height=280)
+    return Panel("", time_axis(record), Axis(title), (*rules, *marks), height=280)
 
 
 def _adapting(record: Record, run: Adaptation, index: int) -> Figure:
     method, plant = record.method(run.method), next(each for each in record.real if each.name == run.plant)
     style = styles_of_methods(record)[run.method]
-    switches = tuple(Rule("switch", "x", float(time), "neutral", is_faint=True) for time in run.switches)
-    times, hover = [float(time) for time in run.times], _states(run)
+    switches = tuple(
+        Rule("switch", "x", time, "neutral", is_faint=True) for time in times(record, run.switches)
+    )
+    at, hover = times(record, run.times), _states(run)
 
     def panel(axis: Axis, values: Sequence[float], kind: Literal["line", "steps"]) -> Panel:
         return Panel(
-            "", STEP, axis, (*switches, Points(method.label, style, times, values, hover, kind=kind))
+            "",
+            time_axis(record),
+            axis,
+            (*switches, Points(method.label, style, at, values, hover, kind=kind)),
         )
 
     panels = [panel(Axis("Regret"), run.regret, "line")]

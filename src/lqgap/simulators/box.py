@@ -10,7 +10,9 @@ from jaxtyping import Array
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.family import AbstractFamily, draw_from_box
 from lqgap.simulators.parameters import Parameter, read_parameter, require_names
-from lqgap.systems import LQG
+from lqgap.systems import LQG, Signals
+
+NOTHING_KNOWN = Signals()
 
 
 class ParameterBox(AbstractFamily):
@@ -21,10 +23,12 @@ class ParameterBox(AbstractFamily):
             batch and can be differentiated, else one by one.
         parameters: a pair (low, high) for an interval, a list for a few values to choose from.
         units: a unit by parameter name, for people.
+        signals: sampling time, names and limits of what all members have in common.
     """
 
     parameters: tuple[Parameter, ...] = eqx.field(static=True)
     function: Callable[..., LQG] = eqx.field(static=True)
+    signals: Signals = eqx.field(static=True)
 
     def __init__(
         self,
@@ -32,6 +36,7 @@ class ParameterBox(AbstractFamily):
         parameters: Mapping[str, Any],
         *,
         units: Mapping[str, str] | None = None,
+        signals: Signals = NOTHING_KNOWN,
     ):
         if not callable(build):
             raise InvalidArgumentError(f"build is {build!r}, expected a function of the parameters")
@@ -41,7 +46,7 @@ class ParameterBox(AbstractFamily):
             )
         units = units or {}
         require_names(units, parameters)
-        self.function = build
+        self.function, self.signals = build, signals
         self.parameters = tuple(
             read_parameter(name, extent, units.get(name, "")) for name, extent in parameters.items()
         )

@@ -15,7 +15,7 @@ from lqgap.batches import batch_of_one, map_in_chunks, take
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError, warn
 from lqgap.simulators.invariants import invariants, unit_weights
 from lqgap.systems import LQG, Optimum, change_coordinates, require_converged, solve, stack
-from lqgap.systems.lqg import require_single
+from lqgap.systems.lqg import require_convex, require_density, require_single
 from lqgap.systems.optimum import solve_members
 
 MAX_MEMBERS = 1_000_000
@@ -271,7 +271,7 @@ def _require_valid(members: Finite) -> None:
                 f"{name} of member {index} ({members.describe(index)}) has entries that are NaN or infinite, "
                 f"or is a weight or covariance that is not symmetric"
             )
-    for name, least in {"Q": -1e-12, "R": 0.0, "W": -1e-12, "V": 0.0, "S0": -1e-12}.items():
+    for name, least in {"Q": -1e-12, "R": 0.0, "W": -1e-12, "V": -1e-12, "S0": -1e-12}.items():
         eigenvalues = np.linalg.eigvalsh(np.asarray(getattr(members.systems, name)))
         smallest, largest = eigenvalues[:, 0], np.abs(eigenvalues).max(axis=1)
         bad = smallest <= 0 if least == 0 else smallest < least * np.maximum(largest, 1e-300)
@@ -282,3 +282,6 @@ def _require_valid(members: Finite) -> None:
                 f"{name} of member {index} ({members.describe(index)}) is not positive {wanted}: its "
                 f"smallest eigenvalue is {smallest[index]:.3g}"
             )
+    where = lambda index: f" of member {index} ({members.describe(index)})"  # noqa: E731
+    require_density(members.systems, where)
+    require_convex(members.systems, where)

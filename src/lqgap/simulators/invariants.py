@@ -9,7 +9,8 @@ between states):
 Two plants of n states with the same 2n Markov parameters have all of them in common. The distance of two
 plants is the Euclidean distance of these vectors: the error of a one-step prediction per unit of past data.
 Units are those of one plant of the class: a standard deviation of its measurement noise, V_ii^1/2, and the
-input that costs as much as this noise, (tr(QV) / (m R_jj))^1/2.
+input that costs as much as this noise, (tr(QV) / (m R_jj))^1/2. Where V is singular C W C' + V stands for it,
+and a cost of states adds tr(Qx W).
 """
 
 import jax.numpy as jnp
@@ -17,6 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from lqgap.systems import LQG, Optimum, predictor_markov_parameters, solve
+from lqgap.systems.lqg import is_definite
 
 
 def invariants(plant: LQG, *, length: int) -> Float[Array, " feature"]:
@@ -28,8 +30,10 @@ def invariants(plant: LQG, *, length: int) -> Float[Array, " feature"]:
 
 def unit_weights(plant: LQG, *, length: int) -> Float[np.ndarray, " feature"]:
     """What turns a vector of raw numbers into units of a plant."""
-    Q, R, V = (np.asarray(X) for X in (plant.Q, plant.R, plant.V))
-    outputs, inputs = np.sqrt(np.diag(V)), np.sqrt(np.trace(Q @ V) / (len(R) * np.diag(R)))
+    C, Q, R, W, V = (np.asarray(X) for X in (plant.C, plant.Q, plant.R, plant.W, plant.V))
+    V = V if is_definite(V) else C @ W @ C.T + V
+    cost = np.trace(Q @ V) + (0.0 if plant.Qx is None else np.trace(np.asarray(plant.Qx) @ W))
+    outputs, inputs = np.sqrt(np.diag(V)), np.sqrt(cost / (len(R) * np.diag(R)))
     inputs = np.where(inputs > 0, inputs, 1.0)
     blocks = (outputs[None, :] / outputs[:, None], inputs[None, :] / outputs[:, None])
     once = 1 / np.outer(outputs, outputs)

@@ -1,6 +1,7 @@
 """One LQG problem: its optimum, its filters and its value targets."""
 
-from lqgap.systems.continuous import accumulate_noise, zero_order_hold
+from lqgap.systems.continuous import accumulate_noise, discretize, zero_order_hold
+from lqgap.systems.correlated import correlate_noise, innovations_plant
 from lqgap.systems.finite_horizon import FiniteOptimum, solve_finite
 from lqgap.systems.kalman import (
     Belief,
@@ -12,7 +13,7 @@ from lqgap.systems.kalman import (
     prior,
 )
 from lqgap.systems.loads import measure_disturbance, velocity_form
-from lqgap.systems.lqg import LQG, stack
+from lqgap.systems.lqg import LQG, performance_output, stack
 from lqgap.systems.markov import markov_parameters, predictor_markov_parameters
 from lqgap.systems.optimum import (
     Optimum,
@@ -22,6 +23,7 @@ from lqgap.systems.optimum import (
     require_converged,
     solve,
 )
+from lqgap.systems.signals import Signals
 from lqgap.systems.steady import steady_beliefs, steady_correct, steady_predict
 from lqgap.systems.transform import change_coordinates, delay_input, whiten
 from lqgap.systems.value import ValueTarget, bellman_backup, bias, bias_matrix, value_target
@@ -34,6 +36,7 @@ __all__ = [
     "Correction",
     "FiniteOptimum",
     "Optimum",
+    "Signals",
     "ValueTarget",
     "accumulate_noise",
     "arx_matrix",
@@ -45,12 +48,16 @@ __all__ = [
     "clipped_beliefs",
     "closed_loop_matrix",
     "correct",
+    "correlate_noise",
     "delay_input",
+    "discretize",
     "filter_matrix",
     "filter_record",
+    "innovations_plant",
     "log_likelihood",
     "markov_parameters",
     "measure_disturbance",
+    "performance_output",
     "predict",
     "predictor_markov_parameters",
     "predictor_matrix",

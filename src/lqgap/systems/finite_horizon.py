@@ -11,6 +11,8 @@ u_h = -K_h xhat_{h|h}, in filter form: y_h is known when u_h is chosen. What the
     the task ends:     P_{H+1} = 0: the last input has no effect but its own cost, so K_H = 0
     the task goes on:  P_{H+1} = P, the stabilising solution, so K_h = K, M_h = M and P_h = P at every step
 
+For a cost of states C'QC + Qx stands for C'QC, and B'PA + N' for B'PA.
+
 x'Px is what the future costs from the state x on, up to a constant that no input changes, if the optimal
 controller acts from then on. So with it `value` differs by such a constant from the cost of all time.
 """
@@ -22,7 +24,6 @@ from jaxtyping import Array, Float
 
 from lqgap.arguments import IntLike, is_concrete, read_count
 from lqgap.errors import NotConvergedError
-from lqgap.linalg.psd import symmetrize
 from lqgap.linalg.riccati import RiccatiSolution, RiccatiStep, riccati_recursion, solve_riccati
 from lqgap.systems.kalman import plan_filter
 from lqgap.systems.lqg import LQG, require_single
@@ -62,10 +63,12 @@ def solve_finite(plant: LQG, *, horizon: IntLike, ends: bool = True) -> FiniteOp
 
 def plan_finite(plant: LQG, steady: RiccatiSolution | None, *, horizon: int) -> FiniteOptimum:
     """The optimum of a task that ends, or of one that goes on with the stabilising solution."""
-    output_cost = symmetrize(plant.C.T @ plant.Q @ plant.C)
+    weight = plant.state_weight
     P_last = jnp.zeros_like(plant.A)
     if steady is None:
-        control = riccati_recursion(P_last, plant.A, plant.B, Q=output_cost, R=plant.R, num_steps=horizon + 1)
+        control = riccati_recursion(
+            P_last, plant.A, plant.B, Q=weight, R=plant.R, N=plant.N, num_steps=horizon + 1
+        )
     else:
         P_last = jnp.where(steady.converged, steady.P, jnp.nan)
         control = jax.tree.map(
@@ -78,7 +81,7 @@ def plan_finite(plant: LQG, steady: RiccatiSolution | None, *, horizon: int) -> 
     Sigma_last = plant.A @ estimate.Sigma_filtered[-1] @ plant.A.T + plant.W
     value = (
         jnp.sum(control.P * (estimate.Sigma - estimate.Sigma_filtered))
-        + jnp.sum(output_cost * jnp.sum(estimate.Sigma_filtered, axis=0))
+        + jnp.sum(weight * jnp.sum(estimate.Sigma_filtered, axis=0))
         + jnp.sum(P_last * Sigma_last)
         + (horizon + 1) * jnp.trace(plant.Q @ plant.V)
     )
@@ -96,6 +99,6 @@ def plan_finite(plant: LQG, steady: RiccatiSolution | None, *, horizon: int) -> 
 
 @eqx.filter_jit
 def _solve_finite(plant: LQG, horizon: int, ends: bool) -> FiniteOptimum:
-    output_cost = symmetrize(plant.C.T @ plant.Q @ plant.C)
-    steady = None if ends else solve_riccati(plant.A, plant.B, Q=output_cost, R=plant.R)
+    weight = plant.state_weight
+    steady = None if ends else solve_riccati(plant.A, plant.B, Q=weight, R=plant.R, N=plant.N)
     return plan_finite(plant, steady, horizon=horizon)

@@ -108,6 +108,18 @@ def log_likelihood(plant: LQG, y: MatrixLike, u: MatrixLike) -> Float[Array, " t
     return jnp.cumsum(filter_record(plant, y, u).log_likelihood)
 
 
+def expected_costs(plant: LQG, y: MatrixLike, u: MatrixLike) -> Float[Array, " time"]:
+    """What every step of a record without losses costs; a cost of states as the filter expects it."""
+    require_single(plant)
+    y, u = read_record(y, u, num_outputs=plant.num_outputs, num_inputs=plant.num_inputs)
+    costs = jnp.sum(y @ plant.Q * y, axis=1) + jnp.sum(u @ plant.R * u, axis=1)
+    if plant.Qx is None and plant.N is None:
+        return costs
+    belief = filter_record(plant, y, u).belief
+    unseen = 0.0 if plant.Qx is None else jnp.einsum("ij,tij->t", plant.Qx, belief.cov)
+    return costs + jax.vmap(plant.cost_of_state)(belief.mean, u) + unseen
+
+
 @jax.jit
 def _filter_record(plant: LQG, y: Array, u: Array) -> Correction:
     def step(belief: Belief, record: tuple[Array, Array]) -> tuple[Belief, Correction]:

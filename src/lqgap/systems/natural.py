@@ -59,7 +59,7 @@ def common_coordinates(systems: LQG) -> Float[Array, "state state"]:
 def typical_covariance(plant: LQG) -> Float[Array, "state state"]:
     """X: how large states are under their own optimal input."""
     slower = _discount(plant)
-    K = solve_riccati(slower.A, slower.B, Q=symmetrize(plant.C.T @ plant.Q @ plant.C), R=plant.R).K
+    K = solve_riccati(slower.A, slower.B, Q=plant.state_weight, R=plant.R, N=plant.N).K
     return _covariance(slower, K)
 
 

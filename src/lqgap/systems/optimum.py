@@ -5,8 +5,15 @@
     cost:     J = tr(P W) + tr(K'MK Sigma_filtered) + tr(Q V) ,   Sigma_filtered = (I - LC) Sigma
 
 Sigma is the covariance of the one-step prediction error x_t - xhat_{t|t-1}. The term tr(Q V) is the
-cost of measurement noise in y, which no policy can avoid.
+cost of measurement noise in y, which no policy can avoid. With Qx and N in the cost, C'QC + Qx stands for
+C'QC and B'PA + N' for B'PA. Where V is singular the filter's equation is solved for Delta = Sigma - W,
+whose weights are definite:
+
+    Delta = A (W + Delta) A' - (A W C' + A Delta C') S^-1 (..)' ,   S = (C W C' + V) + C Delta C' .
 """
+
+import functools
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -14,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from lqgap.arguments import is_concrete
+from lqgap.arguments import DEFINITE_TOLERANCE, is_concrete
 from lqgap.batches import map_in_chunks
 from lqgap.errors import (
     InvalidArgumentError,
@@ -26,8 +33,15 @@ from lqgap.errors import (
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.linalg.modes import describe_modes, near_circle, undetectable_modes, unstabilizable_modes
 from lqgap.linalg.psd import solve_psd, symmetrize
-from lqgap.linalg.riccati import CIRCLE, RiccatiSolution, solve_each_riccati, solve_riccati, unseen_modes
-from lqgap.systems.lqg import LQG, require_single
+from lqgap.linalg.riccati import (
+    CIRCLE,
+    RiccatiSolution,
+    decouple,
+    solve_each_riccati,
+    solve_riccati,
+    unseen_modes,
+)
+from lqgap.systems.lqg import LQG, is_definite, require_single
 
 UNREACHABLE = (
     "if it is a constant load or offset, let it decay slowly (0.9999 instead of 1), or add it to the state "
@@ -58,7 +72,7 @@ class Optimum(eqx.Module):
 def solve(plant: LQG) -> Optimum:
     """Solve both Riccati equations; outside `jit` and `vmap`, raises where there is no solution."""
     require_single(plant)
-    optimum = _solve(plant)
+    optimum = _solve(plant, is_noisy=is_concrete(plant.V) and bool(is_definite(np.asarray(plant.V))))
     if is_concrete(optimum):
         require_converged(optimum, plant)
     return optimum
@@ -68,16 +82,18 @@ def solve_members(systems: LQG) -> Optimum:
     """The optimum of every plant of a batch; failures are marked, not raised."""
     if not is_concrete(systems):
         return jax.vmap(solve)(systems)
-    A, C, W, V = (np.asarray(X) for X in (systems.A, systems.C, systems.W, systems.V))
-    estimate = solve_each_riccati(A.mT, C.mT, Q=W, R=V)
-    return map_in_chunks(_optima, (systems, solve_control(systems), estimate))
+    if np.all(is_definite(np.asarray(systems.V))):
+        equation = _equation_of_noise(jax.tree.map(np.asarray, systems))
+    else:
+        equation = jax.jit(jax.vmap(_filter_equation))(systems)
+    estimate = solve_each_riccati(equation.A, equation.B, Q=equation.Q, R=equation.R, N=equation.N)
+    return map_in_chunks(_optima, (systems, solve_control(systems), estimate, equation.offset))
 
 
 def solve_control(systems: LQG) -> RiccatiSolution:
     """P, K and M of every plant of a batch whose values are known."""
-    A, B, C, Q, R = (np.asarray(X) for X in (systems.A, systems.B, systems.C, systems.Q, systems.R))
-    output_cost = C.mT @ Q @ C
-    return solve_each_riccati(A, B, Q=0.5 * (output_cost + output_cost.mT), R=R)
+    known = jax.tree.map(np.asarray, systems)
+    return solve_each_riccati(known.A, known.B, Q=known.state_weight, R=known.R, N=known.N)
 
 
 def require_converged(optimum: Optimum, plant: LQG) -> None:
@@ -137,25 +153,56 @@ def filter_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:
     return plant.A - optimum.L @ (plant.C @ plant.A)
 
 
-@jax.jit
-def _solve(plant: LQG) -> Optimum:
-    A, B, C = plant.A, plant.B, plant.C
-    control = solve_riccati(A, B, Q=symmetrize(C.T @ plant.Q @ C), R=plant.R)
+class _FilterEquation(eqx.Module):
+    """The filter's Riccati equation as one of control, and what its solution falls short of Sigma."""
+
+    A: Float[Any, "*batch n n"]
+    B: Float[Any, "*batch n m"]
+    Q: Float[Any, "*batch n n"]
+    R: Float[Any, "*batch m m"]
+    N: Float[Any, "*batch n m"] | None
+    offset: Float[Any, "*batch n n"] | None
+
+
+def _equation_of_noise(plant: LQG) -> _FilterEquation:
+    """For Sigma, where V is definite; of one plant or a batch."""
+    return _FilterEquation(plant.A.mT, plant.C.mT, plant.W, plant.V, None, None)
+
+
+def _filter_equation(plant: LQG) -> _FilterEquation:
+    """For Sigma itself, or where V is singular for Sigma - W."""
+    A, C, W, V = plant.A, plant.C, plant.W, plant.V
+    AW = A @ W
+    of_rest = (symmetrize(AW @ A.T), symmetrize(C @ W @ C.T + V), AW @ C.T, W)
+    of_whole = (W, V, jnp.zeros_like(C.T), jnp.zeros_like(W))
+    least = DEFINITE_TOLERANCE * len(V) * jnp.max(jnp.abs(V))
+    is_noisy = jnp.linalg.eigvalsh(jax.lax.stop_gradient(V))[0] > least
+    return _FilterEquation(
+        A.T, C.T, *(jnp.where(is_noisy, whole, rest) for whole, rest in zip(of_whole, of_rest, strict=True))
+    )
+
+
+@functools.partial(jax.jit, static_argnames="is_noisy")
+def _solve(plant: LQG, *, is_noisy: bool) -> Optimum:
+    control = solve_riccati(plant.A, plant.B, Q=plant.state_weight, R=plant.R, N=plant.N)
     # One after the other: XLA's thread pool deadlocks on two concurrent loops with LAPACK calls inside.
-    dual, control = jax.lax.optimization_barrier(((A.T, C.T, plant.W, plant.V), control))
-    estimate = solve_riccati(dual[0], dual[1], Q=dual[2], R=dual[3])
-    return _optimum(plant, control, estimate)
+    later, control = jax.lax.optimization_barrier((plant, control))
+    dual = _equation_of_noise(later) if is_noisy else _filter_equation(later)
+    estimate = solve_riccati(dual.A, dual.B, Q=dual.Q, R=dual.R, N=dual.N)
+    return _optimum(plant, control, estimate, dual.offset)
 
 
 @jax.jit
-def _optima(given: tuple[LQG, RiccatiSolution, RiccatiSolution]) -> Optimum:
+def _optima(given: tuple[LQG, RiccatiSolution, RiccatiSolution, Array | None]) -> Optimum:
     return jax.vmap(_optimum)(*given)
 
 
-def _optimum(plant: LQG, control: RiccatiSolution, estimate: RiccatiSolution) -> Optimum:
+def _optimum(
+    plant: LQG, control: RiccatiSolution, estimate: RiccatiSolution, offset: Array | None
+) -> Optimum:
     """From the solutions of both equations."""
     A, C = plant.A, plant.C
-    Sigma, S = estimate.P, estimate.M
+    Sigma, S = estimate.P if offset is None else estimate.P + offset, estimate.M
     L = solve_psd(S, C @ Sigma).T
     correction = jnp.eye(len(A)) - L @ C
     Sigma_filtered = symmetrize(correction @ Sigma @ correction.T + L @ plant.V @ L.T)
@@ -201,14 +248,28 @@ def _require_modes(plant: LQG, where: str, *, is_solved: bool, radius: Array) ->
             f"(A, C) is not detectable{where}: {describe_modes(modes)} not observable through C; "
             f"{UNOBSERVED if near_circle(modes, CIRCLE) else 'the plant needs another sensor'}"
         )
-    if modes := unseen_modes(A, plant.Q @ plant.C, is_solved=is_solved, radius=radius):
+    if modes := unseen_modes(*_weighed(plant), is_solved=is_solved, radius=radius):
         raise NotDetectableError(
             f"(A, QC) has no optimum{where}: {describe_modes(modes)} on the unit circle and not observable "
-            f"through the cost y'Qy, so that stabilising it ever later is cheaper; it needs a weight in Q"
+            f"through the cost y'Qy, so that stabilising it ever later is cheaper; it needs a weight in Q "
+            f"or Qx"
         )
-    if modes := unseen_modes(A.T, plant.W, is_solved=is_solved, radius=radius):
+    if modes := unseen_modes(*_excited(plant), is_solved=is_solved, radius=radius):
         raise NotStabilizableError(
             f"(A, W) has no steady filter{where}: {describe_modes(modes)} on the unit circle and not excited "
             f"by the process noise, so that the filter corrects its estimate ever less; give W a small value "
             f"there, or take a finite horizon (lqgap.solve_finite)"
         )
+
+
+def _weighed(plant: LQG) -> tuple[Array, Array]:
+    """The dynamics without the cross term of the cost, and what of the state the cost then sees."""
+    if plant.Qx is None and plant.N is None:
+        return plant.A, plant.Q @ plant.C
+    return decouple(plant.A, plant.B, Q=plant.state_weight, R=plant.R, N=plant.N)[:2]
+
+
+def _excited(plant: LQG) -> tuple[Array, Array]:
+    """The same of the filter's equation."""
+    dual = _filter_equation(plant)
+    return decouple(dual.A, dual.B, Q=dual.Q, R=dual.R, N=dual.N)[:2]

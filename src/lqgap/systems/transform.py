@@ -2,12 +2,12 @@
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from lqgap.arguments import IntLike, MatrixLike, is_concrete, read_array, read_count, require_shape
 from lqgap.errors import InvalidArgumentError, InvalidSystemError
 from lqgap.linalg.psd import inverse_sqrt_psd, sqrt_psd
-from lqgap.systems.lqg import LQG, require_single
+from lqgap.systems.lqg import LQG, require_noise, require_output_cost, require_single
 
 
 def change_coordinates(plant: LQG, T: MatrixLike) -> LQG:
@@ -29,6 +29,8 @@ def change_coordinates(plant: LQG, T: MatrixLike) -> LQG:
         W=_congruence(T, plant.W),
         V=plant.V,
         S0=_congruence(T, plant.S0),
+        Qx=None if plant.Qx is None else _congruence(inverse.T, plant.Qx),
+        N=None if plant.N is None else inverse.T @ plant.N,
     )
 
 
@@ -44,6 +46,8 @@ def whiten(plant: LQG) -> LQG:
             "W is singular or nearly so: a plant with noise-free states cannot be whitened, and "
             "need not be: every function of lqgap takes a general W"
         )
+    require_output_cost(plant, what="whitening")
+    require_noise(plant, what="whitening")
     W_root, W_inverse = sqrt_psd(plant.W), inverse_sqrt_psd(plant.W)
     V_root, V_inverse = sqrt_psd(plant.V), inverse_sqrt_psd(plant.V)
     return LQG(
@@ -70,26 +74,25 @@ def delay_input(plant: LQG, steps: IntLike, *, longest: IntLike | None = None) -
     longest = steps if longest is None else read_count("longest", longest, least=0)
     if longest < steps:
         raise InvalidArgumentError(f"longest is {longest}, expected at least steps = {steps}")
-    n, m, p = plant.num_states, plant.num_inputs, plant.num_outputs
-    size = n + longest * m
-    A = jnp.zeros((size, size)).at[:n, :n].set(plant.A)
-    B = jnp.zeros((size, m))
-    if steps == 0:
-        B = B.at[:n].set(plant.B)
-    else:
-        A = A.at[:n, n + (steps - 1) * m : n + steps * m].set(plant.B)
-    if longest > 0:
-        B = B.at[n : n + m].set(jnp.eye(m))
-        A = A.at[n + m :, n : size - m].set(jnp.eye((longest - 1) * m))
+    return with_past_inputs(plant, jnp.zeros((longest + 1, *plant.B.shape)).at[steps].set(plant.B))
+
+
+def with_past_inputs(plant: LQG, gains: Float[Array, "lag state input"]) -> LQG:
+    """The plant with x_{t+1} = A x_t + sum_j gains[j] u_{t-j} + w_t, and state (x, u_{t-1}, u_{t-2}, ...)."""
+    (lags, n, m), p = gains.shape, plant.num_outputs
+    size = n + (lags - 1) * m
+    past = jnp.swapaxes(gains[1:], 0, 1).reshape(n, size - n)
     return LQG(
-        A,
-        B,
+        jnp.eye(size, k=-m).at[: n + m].set(0).at[:n].set(jnp.concatenate([plant.A, past], axis=1)),
+        jnp.eye(size, m, k=-n).at[:n].set(gains[0]),
         jnp.zeros((p, size)).at[:, :n].set(plant.C),
         Q=plant.Q,
         R=plant.R,
         W=_embed(plant.W, size),
         V=plant.V,
         S0=_embed(plant.S0, size),
+        Qx=None if plant.Qx is None else _embed(plant.Qx, size),
+        N=None if plant.N is None else jnp.zeros((size, m)).at[:n].set(plant.N),
     )
 
 

@@ -3,6 +3,8 @@
     bias:     h(xhat, y) = xhat' zeta xhat + y'Qy ,    zeta = P - C'QC
     Bellman:  J + h(xhat, y) = min_u { y'Qy + u'Ru + E h(xhat', y') } ,    attained at u = -K xhat
 
+A cost of states adds E [x'Qx x + 2 x'N u] = xhat'Qx xhat + tr(Qx Sigma_filtered) + 2 xhat'N u to a step.
+
 After input u, the next belief is xhat' = sigma + L y' with sigma = (I - LC)(A xhat + B u), so the next
 bias is a quadratic function of the next observation y' alone, the *value target*:
 
@@ -73,7 +75,10 @@ def bias_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:
     """zeta = P - C'QC, written as a sum so that no digits cancel."""
     closed_loop = closed_loop_matrix(optimum, plant)
     K = optimum.K
-    return symmetrize(K.T @ plant.R @ K + closed_loop.T @ optimum.P @ closed_loop)
+    zeta = K.T @ plant.R @ K + closed_loop.T @ optimum.P @ closed_loop
+    if plant.Qx is not None:
+        zeta = zeta + plant.Qx
+    return symmetrize(zeta if plant.N is None else zeta - 2 * plant.N @ K)
 
 
 def bias(optimum: Optimum, plant: LQG, xhat: ArrayLike, y: ArrayLike) -> Float[Array, ""]:
@@ -103,7 +108,8 @@ def bellman_backup(
     xhat, y, u = _read_belief(optimum, plant, xhat), _read_output(plant, y), _read_input(plant, u)
     expected_output = plant.C @ (plant.A @ xhat + plant.B @ u)
     target = value_target(optimum, plant, xhat, u)
-    return quadratic(y, plant.Q) + quadratic(u, plant.R) + target.mean(expected_output, optimum.S)
+    unseen = 0.0 if plant.Qx is None else jnp.sum(plant.Qx * optimum.Sigma_filtered)
+    return plant.cost(xhat, y, u) + unseen + target.mean(expected_output, optimum.S)
 
 
 def _read_belief(optimum: Optimum, plant: LQG, xhat: ArrayLike) -> Array:

@@ -17,7 +17,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from lqgap.evaluation.arguments import cast
@@ -126,9 +125,8 @@ def make_objective(
     ends: bool = True,
 ) -> AbstractObjective:
     """The exact objective where there is one."""
-    is_free = bool(np.all(np.isinf(limits.low)) and np.all(np.isinf(limits.high)))
     parts = policy.policies if isinstance(policy, Mixture) else (policy,)
-    if is_free and all(isinstance(part, AbstractLinearPolicy) for part in parts):
+    if limits.is_free and all(isinstance(part, AbstractLinearPolicy) for part in parts):
         return ExactObjective(systems, horizon, ends)
     # In natural coordinates single precision loses nothing to units.
     references = references_of(naturalize(systems), horizon=horizon, ends=ends)

@@ -77,7 +77,10 @@ def _in_units(plant: LQG, inputs: Array, outputs: Array) -> LQG:
     u, y = jnp.diag(inputs), jnp.diag(outputs)
     per_y = jnp.diag(1 / outputs)
     Q, R, V = y @ plant.Q @ y, u @ plant.R @ u, per_y @ plant.V @ per_y
-    return LQG(plant.A, plant.B @ u, per_y @ plant.C, Q=Q, R=R, W=plant.W, V=V, S0=plant.S0)
+    changed = {"B": plant.B @ u, "C": per_y @ plant.C, "Q": Q, "R": R, "V": V}
+    if plant.N is not None:
+        changed["N"] = plant.N @ u
+    return LQG(**(plant.matrices() | changed))
 
 
 def _best_candidate(systems: LQG) -> tuple[LinearDynamic, float]:

@@ -226,7 +226,7 @@ class TrainingTask:
             horizon=self.horizon,
             key=jax.random.fold_in(self.key, 2**31 - 1),
             num_rollouts=self.options.receipt_rollouts,
-            limits=self._bounds,
+            limits=self.limits.as_given,
             ends=self.ends,
         )
         found = found.subset(np.arange(count))
@@ -263,10 +263,6 @@ class TrainingTask:
         for complaint in _complaints(result):
             warnings.warn(complaint, LqgapWarning, stacklevel=3)
         return result
-
-    @property
-    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.asarray(self.limits.low), np.asarray(self.limits.high)
 
 
 @eqx.filter_jit

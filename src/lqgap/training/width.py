@@ -102,4 +102,4 @@ def resize(family: ParameterBox, width: FloatLike, *, shift: FloatLike = 0.0) ->
         centre = (parameter.high + parameter.low) / 2 + shift * half
         extents[parameter.name] = (centre - width * half, centre + width * half)
     units = {parameter.name: parameter.unit for parameter in family.parameters}
-    return ParameterBox(family.function, extents, units=units)
+    return ParameterBox(family.function, extents, units=units, signals=family.signals)

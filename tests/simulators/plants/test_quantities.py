@@ -22,7 +22,7 @@ def family_of(kind, extent):
     """A family that writes down what it is built from, beside an uncertain pole."""
     seen = []
 
-    @named_family
+    @named_family()
     def make(
         *,
         pole: Annotated[Any, real("1/s")] = INTERVAL,
@@ -98,7 +98,7 @@ def test_an_interval_has_two_ends_in_order_and_a_list_an_entry(extent):
 
 
 def test_without_an_uncertain_quantity_there_is_no_family():
-    @named_family
+    @named_family()
     def make(*, mass: Annotated[Any, positive()], gain: Annotated[Any, real()]) -> LQG:
         return LQG([[mass]], [[gain]], [[1.0]])
 

@@ -24,6 +24,7 @@ from lqgap.policies import Zero
 from lqgap.policies.policy import AbstractLinearPolicy
 from lqgap.simulators import Finite
 from lqgap.simulators.finite import Members
+from lqgap.systems.lqg import require_output_cost
 from lqgap.training.stabilizer import find_stabilizer
 
 NUM_KEPT = 60  # samples from which beliefs are rebuilt
@@ -109,6 +110,7 @@ class UnknownPlant(eqx.Module):
         """
         members = Finite.of(members)
         systems = members.systems
+        require_output_cost(systems, what="a learner that is told of the cost alone")
         told: dict[str, Any] = {
             "order": systems.num_states,
             "Q": systems.Q[0],

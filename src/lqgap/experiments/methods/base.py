@@ -42,6 +42,7 @@ class Setting:
     ends: bool
     key: PRNGKeyArray
     checkpoints: Path | None  # where training leaves what it needs to go on
+    limits: Any = None  # of inputs, as `lqgap.policies.limits` reads them
 
     @property
     def planned(self) -> int | None:
@@ -55,16 +56,19 @@ class Knowing:
 
     Args:
         horizon: of a task that ends.
+        limits: of inputs; it does not know of them, as the reference of gaps does not.
     """
 
     horizon: int | None
+    limits: Any = None
 
     def on(self, plant: LQG) -> AbstractPolicy:
         """What it does on a plant."""
         from lqgap.experiments.plants import control_optimally
-        from lqgap.policies import FiniteHorizonLQG
+        from lqgap.policies import FiniteHorizonLQG, Saturated
 
-        return control_optimally(plant) if self.horizon is None else FiniteHorizonLQG(plant, self.horizon)
+        best = control_optimally(plant) if self.horizon is None else FiniteHorizonLQG(plant, self.horizon)
+        return best if self.limits is None else Saturated(best, self.limits)
 
 
 @dataclass(frozen=True)

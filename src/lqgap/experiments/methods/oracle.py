@@ -12,4 +12,4 @@ class Oracle(AbstractMethod):
 
     def make(self, setting: Setting) -> Made:
         """The reference."""
-        return Made(Knowing(setting.planned))
+        return Made(Knowing(setting.planned, setting.limits))

@@ -39,6 +39,7 @@ class AbstractTrained(AbstractMethod):
                 receipt_rollouts=RECEIPT_ROLLOUTS,
             ),
             monitor=Monitor(folder=setting.checkpoints),
+            limits=setting.limits,
             ends=setting.ends,
         )
         return Made(result.policy, result.history, result.has_improved)

@@ -21,6 +21,7 @@ from lqgap.linalg import StrongStability, certify_by_lyapunov, certify_by_weight
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.simulators.finite import Finite
 from lqgap.systems import closed_loop_matrix, filter_matrix, predictor_matrix
+from lqgap.systems.lqg import is_definite
 from lqgap.systems.optimum import solve_members
 
 NUM_POWERS, NUM_DOUBLINGS = 60, 24  # over which Phi(A) = sup ||A^k|| / rho(A)^k is taken
@@ -96,7 +97,7 @@ def measure_members(members: Finite) -> Measures:
         norm_F=_norm(F),
         norm_W=_norm(systems.W),
         norm_V=_norm(systems.V),
-        norm_V_inverse=_norm(np.linalg.inv(systems.V)),
+        norm_V_inverse=_norm_of_inverse(np.asarray(systems.V)),
         noise_deviation=np.max(
             [
                 _deviation(systems.W, systems.W[0]),
@@ -177,6 +178,12 @@ def _unit_columns(B: np.ndarray) -> np.ndarray:
 
 def _largest_mode(X: np.ndarray) -> np.ndarray:
     return np.max(np.abs(np.linalg.eigvals(X)), axis=1)
+
+
+def _norm_of_inverse(V: np.ndarray) -> np.ndarray:
+    """Infinite where an output has no noise of its own."""
+    smallest = np.linalg.eigvalsh(V)[:, 0]
+    return np.where(is_definite(V), 1 / np.where(smallest > 0, smallest, 1), np.inf)
 
 
 def _norm(X: Array | np.ndarray) -> np.ndarray:

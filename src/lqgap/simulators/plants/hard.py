@@ -19,7 +19,7 @@ SIGNS = [-1, 1]
 MIRRORED_ZEROS = [1.01**-2, 1.01**2]
 
 
-@named_family
+@named_family()
 def unknown_sign(
     *,
     sign: Annotated[Extent, plus_or_minus()] = SIGNS,
@@ -36,7 +36,7 @@ def unknown_sign(
     return LQG([[pole]], [[sign * gain]], [[1.0]])
 
 
-@named_family
+@named_family()
 def phase_pair(*, zero: Annotated[Extent, positive()] = MIRRORED_ZEROS) -> LQG:
     """A double integrator with a zero just inside or just outside of the unit circle, and little noise.
 
@@ -54,7 +54,7 @@ def phase_pair(*, zero: Annotated[Extent, positive()] = MIRRORED_ZEROS) -> LQG:
     )
 
 
-@named_family
+@named_family()
 def overactuated(
     *,
     sign: Annotated[Extent, plus_or_minus()] = SIGNS,

@@ -17,12 +17,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from lqgap.simulators.plants.quantities import Extent, named_family, nonnegative, positive, real
-from lqgap.systems import LQG, zero_order_hold
+from lqgap.systems import LQG, Signals, zero_order_hold
 
 GRAVITY = 9.81
 
 
-@named_family
+@named_family(Signals(inputs=["command"], outputs=["position [m]"]))
 def mass_spring_damper(
     *,
     stiffness: Annotated[Extent, nonnegative("N/m")] = (0.5, 4.0),
@@ -45,7 +45,7 @@ def mass_spring_damper(
     return LQG(A, B, [[1.0, 0.0]], R=[[0.1]])
 
 
-@named_family
+@named_family(Signals(inputs=["force 1 [N]", "force 2 [N]"], outputs=["position 1 [m]", "position 2 [m]"]))
 def two_mass_spring(
     *,
     mass_1: Annotated[Extent, positive("kg")] = 1.0,
@@ -74,7 +74,7 @@ def two_mass_spring(
     return LQG(A, B, jnp.eye(2, 4))
 
 
-@named_family
+@named_family(Signals(inputs=["force [N]"], outputs=["position 2 [m]"]))
 def acc_two_mass(
     *,
     stiffness: Annotated[Extent, positive("N/m")] = (0.5, 2.0),
@@ -99,7 +99,7 @@ def acc_two_mass(
     return LQG(A, B, [[0.0, 1.0, 0.0, 0.0]])
 
 
-@named_family
+@named_family(Signals(inputs=["voltage [V]"]))
 def dc_motor(
     *,
     measured: Literal["speed", "position"] = "speed",
@@ -133,7 +133,7 @@ def dc_motor(
     return LQG(A, B, jnp.eye(num_states)[-1:])
 
 
-@named_family
+@named_family(Signals(inputs=["force [N]"], outputs=["position [m]", "angle [rad]"]))
 def hanging_pendulum_cart(
     *,
     pole_mass: Annotated[Extent, positive("kg")] = (0.1, 0.3),

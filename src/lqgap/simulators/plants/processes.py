@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from lqgap.simulators.plants.quantities import Extent, named_family, positive, real, whole
-from lqgap.systems import LQG, zero_order_hold
+from lqgap.systems import LQG, Signals, zero_order_hold
 
 
-@named_family
+@named_family(Signals(inputs=["keep-alive time", "clients"], outputs=["processor use", "memory use"]))
 def web_server(
     *,
     coupling: Annotated[Extent, real()] = (0.8, 1.2),
@@ -38,7 +38,7 @@ def web_server(
     return LQG(A, B, jnp.eye(2), R=1e-4 * jnp.eye(2))
 
 
-@named_family
+@named_family()
 def laplacian(
     *,
     coupling: Annotated[Extent, real()] = (0.005, 0.015),
@@ -59,7 +59,7 @@ def laplacian(
     return LQG(A, cooling * identity, identity, Q=10 * identity)
 
 
-@named_family
+@named_family()
 def thermal_zones(
     *,
     capacity: Annotated[Extent, positive("kWh/K")] = (0.5, 1.5),

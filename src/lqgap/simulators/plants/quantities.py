@@ -8,12 +8,12 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, cast, get_args
 
 from lqgap.errors import InvalidArgumentError
-from lqgap.simulators.box import ParameterBox
-from lqgap.systems import LQG
+from lqgap.simulators.box import NOTHING_KNOWN, ParameterBox
+from lqgap.systems import LQG, Signals
 
 # A number, a pair (low, high) or a list of choices. Checked when read, not by type.
 Extent = Any
@@ -56,11 +56,20 @@ def plus_or_minus() -> Quantity:
     return Quantity("", "1 or -1", lambda value: abs(value) == 1, is_discrete=True)
 
 
-def named_family(build: Callable[P, LQG]) -> Callable[P, ParameterBox]:
+def named_family(
+    signals: Signals = NOTHING_KNOWN,
+) -> Callable[[Callable[P, LQG]], Callable[P, ParameterBox]]:
     """From one plant as a function of numbers to the family as a function of what is known of them.
 
     Arguments are `Annotated[Extent, quantity]`; a choice between texts is a `Literal`, and held.
+
+    Args:
+        signals: names of inputs and outputs; the time of a step, if no argument `dt` is.
     """
+    return functools.partial(_family_of, signals)
+
+
+def _family_of(signals: Signals, build: Callable[P, LQG]) -> Callable[P, ParameterBox]:
     signature = inspect.signature(build)
     annotations = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     quantities = {n: a.__metadata__[0] for n, a in annotations.items() if hasattr(a, "__metadata__")}
@@ -83,7 +92,11 @@ def named_family(build: Callable[P, LQG]) -> Callable[P, ParameterBox]:
                 f"{', '.join(quantities)} as an interval (low, high) or a list of values"
             )
         units = {name: quantities[name].unit for name in uncertain}
-        return ParameterBox(functools.partial(cast(Any, build), **known), uncertain, units=units)
+        unit = quantities["dt"].unit if "dt" in quantities else "s"
+        told = replace(signals, dt=known.get("dt", signals.dt), time_unit=unit)
+        return ParameterBox(
+            functools.partial(cast(Any, build), **known), uncertain, units=units, signals=told
+        )
 
     cast(Any, make).__signature__ = signature.replace(return_annotation=ParameterBox)
     return make

@@ -7,7 +7,7 @@ import numpy as np
 
 from lqgap.simulators.box import ParameterBox
 from lqgap.simulators.plants.quantities import Extent, named_family, nonnegative, positive, real, whole
-from lqgap.systems import LQG, delay_input, zero_order_hold
+from lqgap.systems import LQG, Signals, delay_input, zero_order_hold
 
 DELAYS = [0, 1, 2, 3]
 
@@ -26,7 +26,7 @@ def double_integrator(*, gain: Extent = (0.5, 1.5), delay: Extent = DELAYS, dt: 
     """
     delays = delay if isinstance(delay, list) else [delay]
 
-    @named_family
+    @named_family(Signals(inputs=["command"], outputs=["position [m]"]))
     def make(
         *,
         gain: Annotated[Extent, real("m/s^2")],
@@ -39,7 +39,7 @@ def double_integrator(*, gain: Extent = (0.5, 1.5), delay: Extent = DELAYS, dt: 
     return make(gain=gain, delay=delay, dt=dt)
 
 
-@named_family
+@named_family(Signals(dt=1.0, inputs=["elevator", "thrust"]))
 def boeing_747(
     *,
     measured: Literal["states", "speed_and_attitude"] = "states",
@@ -73,7 +73,7 @@ def boeing_747(
     return LQG(A, B @ jnp.diag(jnp.asarray([elevator, thrust])), C)
 
 
-@named_family
+@named_family(Signals(inputs=["command 1", "command 2"]))
 def uav_hover(
     *,
     mass: Annotated[Extent, positive("kg")] = (0.8, 1.2),

@@ -22,6 +22,7 @@ import numpy as np
 
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import Audit, check_assumptions
+from lqgap.systems.lqg import require_noise, require_output_cost
 
 CERTIFICATES = ("filter", "predictor")
 
@@ -61,6 +62,8 @@ class Norms:
 def contracting(audit: Audit) -> Audit:
     """The audit in coordinates in which the closed loops contract, if there are such."""
     audit.members.optima()  # raises where a member has none, and says why
+    require_output_cost(audit.members.systems, what="the theory of constants")
+    require_noise(audit.members.systems, what="the theory of constants")
     found = audit.contraction
     needs_repair = audit.constants["gamma_1"] >= 1 and found is not None and found.holds
     return check_assumptions(audit.repair()) if needs_repair else audit

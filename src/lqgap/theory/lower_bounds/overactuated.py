@@ -56,10 +56,7 @@ def overactuated_class(
         raise InvalidArgumentError(f"radius is {radius!r}, expected 'corrected' or 'printed'")
     size = read_positive("c", c) * horizon ** -RATES[radius]
     D = size * np.outer(_state_direction(plant), _idle_input(plant))
-    members = [
-        LQG(plant.A, plant.B + sign * D, plant.C, Q=plant.Q, R=plant.R, W=plant.W, V=plant.V, S0=plant.S0)
-        for sign in (-1, 1)
-    ]
+    members = [LQG(**(plant.matrices() | {"B": plant.B + sign * D})) for sign in (-1, 1)]
     return Finite(members, jnp.asarray([[-size], [size]]), names=["radius"])
 
 
