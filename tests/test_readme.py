@@ -14,6 +14,9 @@ import sys
 import jax
 import pytest
 
+from lqgap.experiments.family import make_family, signals_of
+from lqgap.experiments.parsing import parse_study
+
 ROOT = pathlib.Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 SMALL = ROOT / "tests" / "support" / "small.toml"
@@ -73,6 +76,15 @@ def test_every_block_of_the_pages_is_python_that_parses_or_is_run_above():
             ast.parse(code)
         if page.name != "README.md":
             assert not blocks("console", page.read_text())
+
+
+def test_every_study_of_the_pages_makes_a_family(tmp_path):
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        for text in blocks("toml", page.read_text()):
+            study, source = parse_study(text, name=page.name, folder=tmp_path)
+            family = make_family(study, source)
+            assert signals_of(study, family, source).limits
+            assert family.nominal().num_states == 3
 
 
 def test_every_target_of_make_that_the_pages_name_exists():

@@ -4,6 +4,7 @@ import pytest
 import lqgap as lg
 from lqgap.experiments.family import make_family, signals_of
 from lqgap.experiments.parsing import parse_study
+from lqgap.experiments.plants import Plants
 from lqgap.simulators import Ball, Finite
 
 REST = "\n[real]\ncount = 1\n"
@@ -135,45 +136,14 @@ def test_damaged_mat_files_are_damaged_files(tmp_path):
         family_of('file = "plant.mat"', tmp_path)
 
 
-CONTINUOUS = """
-dt = 0.1
-A = [[0, 1], ["-stiffness/mass", "-0.5/mass"]]
-B = [[0], ["1/mass"]]
-C = [[1, 0]]
-W = [[0, 0], [0, "0.2/mass**2"]]
-V = [["1e-3/dt"]]
-parameters = {stiffness = [1, 4], mass = [1, 2], lag = [0.02, 0.25]}
-delay = "lag"
+CONTINUOUS = 'dt = 0.1\nA = [["-pole"]]\nB = [[1]]\nC = [[1]]\nparameters = {pole = [1, 2]}\n'
+LIMITED = """
+import lqgap as lg
+
+def family():
+    signals = lg.Signals(dt=0.1, limits=%s)
+    return lg.ParameterBox(lambda pole: lg.LQG([[pole]], [[1]], [[1]]), {"pole": (0.1, 0.9)}, signals=signals)
 """
-
-
-def test_a_plant_in_continuous_time_is_sampled_with_its_delay(tmp_path):
-    family = family_of(CONTINUOUS, tmp_path)
-    A, B = [[0, 1], [-2, -1 / 3]], [[0], [1 / 1.5]]
-    written = lg.LQG(A, B, [[1, 0]], W=np.diag([0, 0.2 / 1.5**2]), V=[[1e-2]])
-    sampled = lg.discretize(written, dt=0.1, delay=0.13, longest=0.25)
-    plant = family.system({"stiffness": 3.0, "mass": 1.5, "lag": 0.13})
-    assert plant.num_states == 2 + 3
-    for name, matrix in plant.matrices().items():
-        np.testing.assert_allclose(matrix, getattr(sampled, name), rtol=1e-12, atol=1e-14)
-    assert family.is_traceable
-    assert family.signals.dt == 0.1
-    assert np.all(np.isfinite(family.grid(3).systems.A))
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ('"lag"', '"lag - 0.1"', "plant.delay: it is negative"),
-        ('"lag"', '"lug"', "plant.delay.0.0: there is no parameter 'lug'"),
-        ('"lag"', '["lag", 0.1, 0.2]', "delay is .*expected a time"),
-        ("1e-3/dt", "1e-3/rate", "plant.V.0.0: there is no parameter 'rate'"),
-        ("dt = 0.1", "dt = 1e12", "dt is 1e.12, too long"),
-    ],
-)
-def test_an_error_of_a_plant_in_continuous_time_names_its_key(tmp_path, old, new, says):
-    with pytest.raises(lg.InvalidArgumentError, match=says):
-        family_of(CONTINUOUS.replace(old, new), tmp_path).nominal()
 
 
 def signals_in(plant, tmp_path, **how):
@@ -201,3 +171,14 @@ def test_signals_that_do_not_fit_the_plant_are_refused_with_the_line(tmp_path):
 
 def test_another_cost_leaves_signals_as_they_are(tmp_path):
     assert family_of('family = "mass_spring_damper"', tmp_path, more="[cost]\nR = [[3]]\n").signals.dt == 0.3
+
+
+def test_limits_of_a_python_family_are_taken_and_are_part_of_what_results_depend_on(tmp_path):
+    study, source = parse_study('[plant]\npython = "limited:family"\n', name="study.toml", folder=tmp_path)
+    prints = []
+    for limits in (2, 3):
+        (tmp_path / "limited.py").write_text(LIMITED % limits)
+        plants = Plants(study, source, trust=True)
+        np.testing.assert_array_equal(plants.limits[:2], [[-limits], [limits]])
+        prints.append(plants.fingerprint)
+    assert prints[0] != prints[1]

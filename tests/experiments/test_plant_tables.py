@@ -46,7 +46,7 @@ def test_horizons_of_the_evaluation_may_be_times_too(tmp_path):
     [
         (
             {"horizon": '"2 s"', "more": ""},
-            "line 2: horizon: expected a number of steps: .plant. does not say",
+            "line 2: horizon: expected a number of steps: only matrices with dt",
         ),
         ({"horizon": '"2 weeks"'}, "line 2: horizon: expected a number of steps, or a time"),
         ({"horizon": '"1 ms"'}, "line 2: horizon: expected greater than or equal to 1"),

@@ -105,7 +105,7 @@ def test_positive_feedback_closes_the_loop(seed):
         (
             from_control,
             lambda: control().ss([[-1.0]], [[1.0]], [[1.0]], [[0.0]]),
-            r"continuous time.*control.sample_system.*zero_order_hold",
+            r"continuous time.*dt=0.1",
         ),
         (
             from_control,
@@ -123,7 +123,7 @@ def test_positive_feedback_closes_the_loop(seed):
         (
             from_dlti,
             lambda: scipy.signal.lti([1.0], [1.0, 1.0]),
-            r"continuous time.*to_discrete.*zero_order_hold",
+            r"continuous time.*dt=0.1",
         ),
         (from_dlti, lambda: scipy.signal.dlti([1.0], [1.0, -0.5]), "no sampling time .dt is True"),
         (from_dlti, lambda: scipy.signal.dlti([1.0, 0.0], [1.0, -0.5], dt=0.1), "direct feedthrough"),
@@ -140,3 +140,18 @@ def test_without_python_control_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "control", None)
     with pytest.raises(lqgap.LqgapError, match=r"pip install 'lqgap\[control\]'"):
         to_control(random_plant(0), sampling_time=0.1)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_a_system_in_continuous_time_is_sampled(tool):
+    A, B, C = [[0.0, 1.0], [-2.0, -0.3]], [[0.0], [1.5]], [[1.0, 0.0]]
+    make = control().ss if tool == "control" else scipy.signal.StateSpace
+    system, W = make(A, B, C, [[0.0]]), np.diag([0.0, 0.2])
+    plant, dt = TOOLS[tool][0](system, dt=0.1, delay=0.04, W=W)
+    expected = lqgap.discretize(lqgap.LQG(A, B, C, W=W), dt=0.1, delay=0.04)
+    assert dt == 0.1
+    assert eqx.tree_equal(plant, expected, rtol=1e-12, atol=1e-14)
+    with pytest.raises(lqgap.InvalidSystemError, match=r"in steps of 0\.1 already"):
+        TOOLS[tool][0](TOOLS[tool][2](random_plant(0), sampling_time=0.1), dt=0.1)
+    with pytest.raises(lqgap.InvalidSystemError, match="sample it first"):
+        TOOLS[tool][1](system)

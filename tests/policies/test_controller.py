@@ -169,6 +169,26 @@ def test_a_sample_beyond_all_measure_counts_as_lost_and_such_an_input_is_refused
         wild([0.0, 0.0], applied=[np.nan])
 
 
+def test_about_an_operating_point_signals_are_real_and_the_policy_sees_deviations():
+    policy, u0, y0 = StationaryLQG(PLANT), np.full(PLANT.num_inputs, 5.0), np.array([20.0, -3.0])
+    about = lg.Controller(policy, operating_point=(u0, y0), limits=(4.9, 5.1))
+    plain = lg.Controller(policy, limits=(-0.1, 0.1))
+    for y in np.random.default_rng(0).normal(size=(6, 2)):
+        np.testing.assert_allclose(about(y0 + y), u0 + plain(y), rtol=1e-12)
+    np.testing.assert_allclose(about.u_last, u0 + plain.u_last, rtol=1e-12)
+    applied = plain.u_last / 2
+    np.testing.assert_allclose(
+        about(None, applied=u0 + applied), u0 + plain(None, applied=applied), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("point", [1.0, (1.0,), (np.nan, 0.0), ([1.0, 2.0, 3.0, 4.0], 0.0)])
+@pytest.mark.usefixtures("as_users_run_it")
+def test_what_is_no_operating_point_is_refused(point):
+    with pytest.raises(lg.InvalidArgumentError, match="operating_point is"):
+        lg.Controller(StationaryLQG(PLANT), operating_point=point)
+
+
 def test_a_reference_holds_until_another_is_given_and_over_a_restart(tmp_path):
     controller = lg.Controller(StationaryLQG(PLANT), follow=[0])
     y = np.random.default_rng(0).normal(size=(6, 2))
@@ -199,26 +219,6 @@ def test_references_are_read_strictly():
     for reference in ([1.0, 2.0], np.nan, "up"):
         with pytest.raises(lg.InvalidArgumentError, match="reference"):
             controller(np.zeros(2), reference=reference)
-
-
-def test_about_an_operating_point_signals_are_real_and_the_policy_sees_deviations():
-    policy, u0, y0 = StationaryLQG(PLANT), np.full(PLANT.num_inputs, 5.0), np.array([20.0, -3.0])
-    about = lg.Controller(policy, operating_point=(u0, y0), limits=(4.9, 5.1))
-    plain = lg.Controller(policy, limits=(-0.1, 0.1))
-    for y in np.random.default_rng(0).normal(size=(6, 2)):
-        np.testing.assert_allclose(about(y0 + y), u0 + plain(y), rtol=1e-12)
-    np.testing.assert_allclose(about.u_last, u0 + plain.u_last, rtol=1e-12)
-    applied = plain.u_last / 2
-    np.testing.assert_allclose(
-        about(None, applied=u0 + applied), u0 + plain(None, applied=applied), rtol=1e-12
-    )
-
-
-@pytest.mark.parametrize("point", [1.0, (1.0,), (np.nan, 0.0), ([1.0, 2.0, 3.0, 4.0], 0.0)])
-@pytest.mark.usefixtures("as_users_run_it")
-def test_what_is_no_operating_point_is_refused(point):
-    with pytest.raises(lg.InvalidArgumentError, match="operating_point is"):
-        lg.Controller(StationaryLQG(PLANT), operating_point=point)
 
 
 def test_references_are_real_signals_about_an_operating_point():

@@ -41,3 +41,25 @@ def test_a_file_keeps_the_limits(plant, tmp_path):
     ]
     assert min(inputs) >= -0.3
     assert max(np.abs(np.diff(inputs))) <= 0.1 + 1e-12
+
+
+def servo(inertia):
+    """Angle, speed and current of a motor in SI units, read by an encoder of 2000 counts, at 100 Hz."""
+    A = [[0, 1, 0], [0, -5e-5 / inertia, 0.05 / inertia], [0, -100, -2000]]
+    W, V = np.diag([1e-6, 1.0, 1e-2]), [[(2 * np.pi / 2000) ** 2 / 12]]
+    written = lg.LQG(A, [[0], [0], [2000]], [[1, 0, 0]], Q=[[1000]], R=[[0.01]], W=W, V=V)
+    return lg.discretize(written, dt=0.01)
+
+
+@pytest.mark.slow
+def test_a_loop_that_diverges_without_limits_is_bounded_by_them():
+    nominal, corners = StationaryLQG(servo(1.25e-4)), lg.stack([servo(0.5e-4), servo(2e-4)])
+
+    def gaps(limits):
+        how = {"horizon": 300, "key": jax.random.key(0), "num_rollouts": 64, "ends": False}
+        return lg.gap(Saturated(nominal, limits), corners, **how).mean
+
+    free, limited, slow = (gaps(limits) for limits in ((-np.inf, np.inf), (-24, 24), (-24, 24, 20)))
+    assert free[0] > 1e20
+    assert limited[0] < slow[0] < 1e7
+    assert free[1] < limited[1] < slow[1] < 1e4

@@ -136,5 +136,5 @@ def test_weights_of_states_stay_and_those_of_states_with_inputs_are_refused():
     crossed = lg.LQG(**plant.matrices(), Qx=10 * np.eye(3), N=0.1 * np.ones((3, 2)))
     measured = measure_disturbance(crossed, np.ones((3, 1)), size=1.0, noise=0.1)
     np.testing.assert_array_equal(measured.N, [[0.1, 0.1]] * 3 + [[0.0, 0.0]])
-    with pytest.raises(lg.InvalidSystemError, match="here inputs are changes"):
+    with pytest.raises(lg.InvalidArgumentError, match="inputs are changes"):
         velocity_form(crossed, load=1.0, drift=0.1)

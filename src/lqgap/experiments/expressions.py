@@ -67,7 +67,7 @@ def value_of(formula: Formula, values: Mapping[str, Any]) -> Any:
     import jax.numpy as jnp
 
     if isinstance(formula, str):
-        return values[formula]
+        return jnp.asarray(values[formula], dtype=float)  # integers would overflow, and have no inverse
     if not isinstance(formula, Node):
         return formula
     function = getattr(jnp, OPERATIONS.get(formula.operation, formula.operation))

@@ -7,28 +7,24 @@ import contextlib
 import importlib
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from lqgap.errors import InvalidArgumentError, LqgapError, did_you_mean
-from lqgap.experiments.expressions import Formula, names_in, read_formula, value_of
+from lqgap.experiments.matrices import family_of_matrices
 from lqgap.experiments.parsing import Source
-from lqgap.experiments.plant_tables import Choices, FamilyPlant, FilePlant, MatrixPlant, PythonPlant
+from lqgap.experiments.plant_tables import FamilyPlant, FilePlant, MatrixPlant, PythonPlant, extent_of
 from lqgap.experiments.provenance import is_own
 from lqgap.experiments.study import Cost, Study
 from lqgap.interop.mat import load_mat
 from lqgap.simulators import AbstractFamily, Ball, Finite, ParameterBox, plants
-from lqgap.systems import LQG, Signals, correlate_noise, discretize
-from lqgap.systems.lqg import EXTENSIONS, MATRICES
+from lqgap.systems import LQG, Signals
+from lqgap.systems.lqg import EXTENSIONS
 
 Family = AbstractFamily | Finite
-MANY = 10_000  # plants of which the longest delay is taken
 _LOADED: set[str] = set()  # modules of the last study, which another one may have under the same names
 
 
@@ -43,7 +39,7 @@ def make_family(study: Study, source: Source, *, trust: bool = False) -> Family:
             case FamilyPlant():
                 family = _built_in(study.plant, source)
             case MatrixPlant():
-                family = _from_matrices(study.plant, source)
+                family = family_of_matrices(study.plant, source)
             case FilePlant():
                 family = _from_file(study.plant, source)
             case PythonPlant():
@@ -85,13 +81,6 @@ def _placed(error: LqgapError, source: Source, path: tuple[str | int, ...]) -> L
     return error if str(error).startswith(source.name) else source.error(path, str(error))
 
 
-def _extent(value: Any) -> Any:
-    """As the library's families take it: a pair for an interval, a list for choices."""
-    if isinstance(value, Choices):
-        return list(value.choices)
-    return tuple(value) if isinstance(value, list) else value
-
-
 def _built_in(plant: FamilyPlant, source: Source) -> Family:
     known = plants.FAMILIES
     if plant.family not in known:
@@ -104,83 +93,7 @@ def _built_in(plant: FamilyPlant, source: Source) -> Family:
         if name not in quantities:
             hint = did_you_mean(name, quantities) or f"; there are {', '.join(quantities)}"
             raise source.error(("plant", name), f"{plant.family} has no such quantity{hint}")
-    return make(**{name: _extent(value) for name, value in given.items()})
-
-
-def _from_matrices(plant: MatrixPlant, source: Source) -> Family:
-    given = {
-        name: _formulas(plant, matrix, name, source)
-        for name in (*MATRICES, *EXTENSIONS, "G")
-        if (matrix := getattr(plant, name)) is not None
-    }
-    delays = plant.delay if isinstance(plant.delay, list) else [plant.delay or 0.0]
-    delay = _formulas(plant, [delays], "delay", source)
-    used = {
-        name
-        for matrix in (*given.values(), delay)
-        for row in matrix
-        for entry in row
-        for name in names_in(entry)
-    }
-    for name in sorted(plant.parameters.keys() - used):
-        raise source.error(("plant", "parameters", name), "nothing depends on it")
-    extents = {name: _extent(value) for name, value in plant.parameters.items()}
-    known = {name: value for name, value in extents.items() if not isinstance(value, tuple | list)}
-    uncertain = {name: value for name, value in extents.items() if name not in known}
-    if not uncertain:
-        raise source.error(("plant", "parameters"), "every parameter is one number: there is no family")
-    if plant.dt is not None:
-        known["dt"] = plant.dt
-
-    def build(**values: Any) -> LQG:
-        filled = {name: _fill(matrix, known | values) for name, matrix in given.items()}
-        G = filled.pop("G", None)
-        written = LQG(**filled)
-        if plant.dt is not None:
-            delays = _fill(delay, known | values)[0]
-            written = discretize(written, dt=plant.dt, delay=delays, longest=longest)
-        if G is None:
-            return written
-        return correlate_noise(written, jnp.pad(G, ((0, written.num_states - len(G)), (0, 0))))
-
-    box = ParameterBox(build, uncertain, signals=Signals(dt=plant.dt, time_unit=plant.time_unit))
-    longest = _longest(delay[0], box, known, source)
-    return box
-
-
-def _longest(delay: list[Formula], box: ParameterBox, known: Mapping[str, Any], source: Source) -> float:
-    """The longest delay of all members, as far as a fine grid shows it; past inputs are kept for it."""
-    longest = 0.0
-    for formula in delay:
-        ranges = [each for each in box.parameters if each.name in names_in(formula)]
-        count = int(MANY ** (1 / max(1, len(ranges))))
-        mesh = np.meshgrid(*(each.points(count) for each in ranges))
-        values = {each.name: axis for each, axis in zip(ranges, mesh, strict=True)}
-        times = np.asarray(value_of(formula, {**known, **values}))
-        if not np.all(np.isfinite(times) & (times >= 0)):
-            raise source.error(("plant", "delay"), "it is negative, or no number, somewhere in the ranges")
-        longest = max(longest, float(np.max(times)))
-    return longest
-
-
-def _formulas(plant: MatrixPlant, matrix: list[list[Any]], name: str, source: Source) -> list[list[Formula]]:
-    """The entries of a matrix, read; raises where one depends on what is no parameter."""
-    if len({len(row) for row in matrix}) > 1:
-        raise source.error(("plant", name), "its rows differ in length")
-    known = plant.parameters.keys() | ({"dt"} if plant.dt is not None else set())
-    formulas = [
-        [read_formula(entry) if isinstance(entry, str) else float(entry) for entry in row] for row in matrix
-    ]
-    for i, row in enumerate(formulas):
-        for j, formula in enumerate(row):
-            for unknown in sorted(names_in(formula) - known):
-                hint = did_you_mean(unknown, known)
-                raise source.error(("plant", name, i, j), f"there is no parameter {unknown!r}{hint}")
-    return formulas
-
-
-def _fill(matrix: list[list[Formula]], values: Mapping[str, Any]) -> Any:
-    return jnp.asarray([[value_of(entry, values) for entry in row] for row in matrix], dtype=jnp.float64)
+    return make(**{name: extent_of(value) for name, value in given.items()})
 
 
 def _from_file(plant: FilePlant, source: Source) -> Family:

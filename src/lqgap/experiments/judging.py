@@ -37,6 +37,7 @@ OUTSIDE = (
     "ranges does not cover it"
 )
 FROM_CLASS = "the real plants are drawn from the class itself: every method has seen all of them"
+LIMITED = "inputs are limited: the audit and the bounds of the theory are about loops without limits"
 UNSOLVABLE = "{count} of {total} plants of the ranges have no optimum, and nothing is said of them: {first}"
 
 
@@ -58,6 +59,8 @@ def optimum(workspace: Workspace) -> JudgedPlants:
     warnings = [OUTSIDE.format(name=plant.name) for plant in real if not plant.is_member]
     if isinstance(plants.family, Finite) and workspace.study.real.count:
         warnings.append(FROM_CLASS)
+    if plants.limits is not None:
+        warnings.append(LIMITED)
     if plants.tried is not None and not np.all(tried_solvable):
         first = plants.tried.describe(int(np.argmin(tried_solvable)))
         count = int(np.sum(~tried_solvable))

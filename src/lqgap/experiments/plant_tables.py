@@ -31,6 +31,13 @@ def read_extent(value: Any) -> Any:
     return value
 
 
+def extent_of(value: Any) -> Any:
+    """As the library's families take it: a pair for an interval, a list for choices."""
+    if isinstance(value, Choices):
+        return list(value.choices)
+    return tuple(value) if isinstance(value, list) else value
+
+
 EXTENT_SCHEMA = {
     "anyOf": [
         {"type": "number"},
@@ -170,9 +177,11 @@ def count_steps(value: Any, plant: Any) -> Any:
         raise ValueError(
             f"expected a number of steps, or a time in one of {', '.join(SECONDS)}, such as '2 s'"
         )
+    if plant is None:
+        return 1  # it has an error of its own, which is told
     dt = getattr(plant, "dt", None) or getattr(plant, "sampling_time", None)
     if dt is None:
-        raise ValueError("expected a number of steps: [plant] does not say how long a step is")
+        raise ValueError("expected a number of steps: only matrices with dt and files say how long a step is")
     return round(float(found[1]) * SECONDS[found[2]] / (dt * SECONDS[plant.time_unit]))
 
 

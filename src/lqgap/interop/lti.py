@@ -9,57 +9,61 @@ from typing import Any
 
 import numpy as np
 
-from lqgap.arguments import MatrixLike
+from lqgap.arguments import ArrayLike, FloatLike, MatrixLike
 from lqgap.errors import InvalidSystemError, LqgapError
 from lqgap.interop.state_space import StateSpace, make_plant, make_policy, read_matrices, read_sampling_time
 from lqgap.policies import LinearDynamic
-from lqgap.systems import LQG
+from lqgap.systems import LQG, discretize
+
+CONTINUOUS = "the system is in continuous time (python-control sets that by default)"
 
 
 def from_control(
     system: Any,
     *,
+    dt: FloatLike | None = None,
+    delay: ArrayLike = 0.0,
     Q: MatrixLike | None = None,
     R: MatrixLike | None = None,
     W: MatrixLike | None = None,
     V: MatrixLike | None = None,
     S0: MatrixLike | None = None,
 ) -> tuple[LQG, float]:
-    """The plant of a discrete-time control.StateSpace or TransferFunction, and its sampling time.
+    """The plant of a control.StateSpace or TransferFunction, and its sampling time.
 
-    Costs and covariances are as in `LQG`: what is left out is the identity.
+    Costs and covariances are as in `LQG`: what is left out is the identity. A system in continuous time is
+    sampled every `dt`, its input acts after a `delay`, and W is an intensity, as in `discretize`.
     """
-    matrices, sampling_time = _read_control(system)
-    return make_plant(matrices, Q=Q, R=R, W=W, V=V, S0=S0), sampling_time
+    return _make_plant(*_read_control(system), dt, delay, Q=Q, R=R, W=W, V=V, S0=S0)
 
 
 def from_dlti(
     system: Any,
     *,
+    dt: FloatLike | None = None,
+    delay: ArrayLike = 0.0,
     Q: MatrixLike | None = None,
     R: MatrixLike | None = None,
     W: MatrixLike | None = None,
     V: MatrixLike | None = None,
     S0: MatrixLike | None = None,
 ) -> tuple[LQG, float]:
-    """The plant of a `scipy.signal.dlti` of any form, and its sampling time.
+    """The plant of a `scipy.signal.dlti` or `lti`, and its sampling time.
 
-    Costs and covariances are as in `LQG`: what is left out is the identity.
+    Costs and covariances are as in `LQG`: what is left out is the identity. A system in continuous time is
+    sampled every `dt`, its input acts after a `delay`, and W is an intensity, as in `discretize`.
     """
-    matrices, sampling_time = _read_dlti(system)
-    return make_plant(matrices, Q=Q, R=R, W=W, V=V, S0=S0), sampling_time
+    return _make_plant(*_read_dlti(system), dt, delay, Q=Q, R=R, W=W, V=V, S0=S0)
 
 
 def policy_from_control(system: Any) -> tuple[LinearDynamic, float]:
     """The policy of a discrete-time controller from observations to inputs, and its sampling time."""
-    matrices, sampling_time = _read_control(system)
-    return make_policy(matrices), sampling_time
+    return _make_policy(*_read_control(system))
 
 
 def policy_from_dlti(system: Any) -> tuple[LinearDynamic, float]:
     """The policy of a controller from observations to inputs, and its sampling time."""
-    matrices, sampling_time = _read_dlti(system)
-    return make_policy(matrices), sampling_time
+    return _make_policy(*_read_dlti(system))
 
 
 def to_control(item: Any, *, sampling_time: Any) -> Any:
@@ -81,6 +85,27 @@ def to_dlti(item: Any, *, sampling_time: Any) -> Any:
     return scipy.signal.dlti(matrices.A, matrices.B, matrices.C, matrices.D, dt=sampling_time)
 
 
+def _make_plant(
+    matrices: StateSpace, sampling_time: float, dt: Any, delay: Any, **weights: MatrixLike | None
+) -> tuple[LQG, float]:
+    plant = make_plant(matrices, **weights)
+    if sampling_time > 0:
+        if dt is not None:
+            raise InvalidSystemError(f"dt is {dt}, and the system is in steps of {sampling_time:g} already")
+        return plant, sampling_time
+    if dt is None:
+        raise InvalidSystemError(f"{CONTINUOUS}: say how often it is sampled, dt=0.1")
+    return discretize(plant, dt=dt, delay=delay), float(dt)
+
+
+def _make_policy(matrices: StateSpace, sampling_time: float) -> tuple[LinearDynamic, float]:
+    if sampling_time == 0:
+        raise InvalidSystemError(
+            f"{CONTINUOUS}: sample it first, by control.sample_system(system, 0.1) or system.to_discrete(0.1)"
+        )
+    return make_policy(matrices), sampling_time
+
+
 def _load_control() -> ModuleType:
     try:
         import control
@@ -90,14 +115,13 @@ def _load_control() -> ModuleType:
 
 
 def _read_control(system: Any) -> tuple[StateSpace, float]:
+    """Matrices and sampling time, 0 in continuous time."""
     control = _load_control()
     if not isinstance(system, control.StateSpace | control.TransferFunction):
         raise InvalidSystemError(
             f"the system is a {type(system).__name__}, expected a control.StateSpace or a TransferFunction"
         )
-    if system.dt == 0:
-        raise _continuous("dt is 0, which control.ss sets by default", "control.sample_system(system, 0.1)")
-    sampling_time = _read_dt(system.dt, "control.ss(A, B, C, D, 0.1)")
+    sampling_time = 0.0 if system.dt == 0 else _read_dt(system.dt, "control.ss(A, B, C, D, 0.1)")
     try:
         system = control.ss(system)
     except Exception as error:  # python-control raises many kinds, and all mean the same here
@@ -108,11 +132,10 @@ def _read_control(system: Any) -> tuple[StateSpace, float]:
 def _read_dlti(system: Any) -> tuple[StateSpace, float]:
     import scipy.signal
 
-    if isinstance(system, scipy.signal.lti):
-        raise _continuous("scipy.signal.lti", "system.to_discrete(0.1)")
-    if not isinstance(system, scipy.signal.dlti):
+    if not isinstance(system, scipy.signal.lti | scipy.signal.dlti):
         raise InvalidSystemError(f"the system is a {type(system).__name__}, expected a scipy.signal.dlti")
-    sampling_time = _read_dt(system.dt, "scipy.signal.dlti(A, B, C, D, dt=0.1)")
+    is_continuous = isinstance(system, scipy.signal.lti)
+    sampling_time = 0.0 if is_continuous else _read_dt(system.dt, "scipy.signal.dlti(A, B, C, D, dt=0.1)")
     form: Any = system
     try:
         return _matrices_of(form.to_ss()), sampling_time
@@ -130,10 +153,3 @@ def _read_dt(dt: Any, example: str) -> float:
             f"the system has no sampling time (dt is {dt}): state it, as {example} does for a step of 0.1 s"
         )
     return read_sampling_time(dt)
-
-
-def _continuous(reason: str, remedy: str) -> InvalidSystemError:
-    return InvalidSystemError(
-        f"the system is in continuous time ({reason}): sample it first, by {remedy} or "
-        f"lqgap.systems.zero_order_hold(A, B, dt=0.1)"
-    )

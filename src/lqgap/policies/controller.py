@@ -126,8 +126,7 @@ class Controller:
         """The input for observation y (None if it was lost).
 
         Args:
-            reference: where the outputs that are followed ought to be; left out, as before, the
-                operating point at first.
+            reference: where the outputs that are followed ought to be; left out, as before, zero at first.
             applied: what the plant received one step ago, where that is measured; by default, the input
                 returned by the last call.
         """
@@ -156,8 +155,8 @@ class Controller:
                 "reference is given to a controller that follows no output: Controller(policy, follow=[0]) "
                 "follows the first"
             )
-        reference = self._read("reference", reference, len(self.follow), False)
-        return self._aim(self._leaves, reference - self._y0[list(self.follow)])
+        wanted = self._read("reference", reference, len(self.follow), False)
+        return self._aim(self._leaves, wanted - self._y0[list(self.follow)])
 
     def __reduce__(self) -> Any:
         """Compiled code cannot be copied or pickled."""

@@ -52,13 +52,13 @@ def limit_rules(record: Record, kind: Literal["u", "y"], channel: int) -> tuple[
 def explain_limits(record: Record) -> str:
     """How inputs are limited, in a sentence; empty if they are not."""
     signals = record.signals
-    ranges = [f"from {show(low)} to {show(high)}" for low, high in signals.limits]
-    rates = [f"by at most {show(rate)} per {signals.time_unit}" for rate in signals.rate_limits]
+    ranges = [f"from {low:g} to {high:g}" for low, high in signals.limits]
+    rates = [f"changing by at most {rate:g} per {signals.time_unit}" for rate in signals.rate_limits]
     known = [list(each) for each in zip(*filter(None, (ranges, rates)), strict=True)]
     parts = [f"{name_signal(record, 'u', i, len(known))} {', '.join(each)}" for i, each in enumerate(known)]
     if not parts:
         return ""
-    return f" Inputs are limited, for every method but not for the reference: {'; '.join(parts)}."
+    return f" Inputs are limited ({'; '.join(parts)}); gaps are measured from the optimum without limits."
 
 
 def signal_rows(record: Record) -> list[list[str]]:

@@ -68,8 +68,7 @@ def _with_noise_state(plant: LQG, gain: Array, W: Array) -> LQG:
         W=jsl.block_diag(W, plant.V),
         V=jnp.zeros_like(plant.V),
         S0=jsl.block_diag(plant.S0, plant.V),
-        Qx=None if plant.Qx is None else jnp.pad(plant.Qx, (0, outputs)),
-        N=None if plant.N is None else jnp.pad(plant.N, ((0, outputs), (0, 0))),
+        **plant.state_cost_of_more(outputs),
     )
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array
 
 from lqgap.arguments import ArrayLike, FloatLike, MatrixLike, is_concrete, read_array, require_shape
-from lqgap.errors import InvalidArgumentError, InvalidSystemError, NotDetectableError
+from lqgap.errors import InvalidArgumentError, NotDetectableError
 from lqgap.systems.lqg import LQG, require_single
 from lqgap.systems.setpoints import has_full_rank
 
@@ -50,8 +50,8 @@ def velocity_form(
             f"inputs is {inputs!r}, expected different numbers below {plant.num_inputs}"
         )
     if plant.N is not None:
-        raise InvalidSystemError(
-            "N weighs states and inputs together, and here inputs are changes: leave it out"
+        raise InvalidArgumentError(
+            "the plant weighs products of states and inputs, 2 x'N u, and in velocity form inputs are changes"
         )
     n, p, count = plant.num_states, plant.num_outputs, len(chosen)
     _require_visible(plant, chosen)
@@ -65,7 +65,7 @@ def velocity_form(
         W=jsl.block_diag(plant.W, jnp.diag(sizes[1] ** 2)),
         V=plant.V,
         S0=jsl.block_diag(plant.S0, jnp.diag(sizes[0] ** 2)),
-        Qx=None if plant.Qx is None else jnp.pad(plant.Qx, (0, count)),
+        **plant.state_cost_of_more(count),
     )
 
 
@@ -99,8 +99,7 @@ def measure_disturbance(
         W=jsl.block_diag(plant.W, jnp.diag((1 - decay**2) * size**2)),
         V=jsl.block_diag(plant.V, jnp.diag(noise**2)),
         S0=jsl.block_diag(plant.S0, jnp.diag(size**2)),
-        Qx=None if plant.Qx is None else jnp.pad(plant.Qx, (0, count)),
-        N=None if plant.N is None else jnp.pad(plant.N, ((0, count), (0, 0))),
+        **plant.state_cost_of_more(count),
     )
 
 

@@ -119,6 +119,11 @@ class LQG(eqx.Module):
         of_state = 0.0 if self.Qx is None else x @ self.Qx @ x
         return of_state if self.N is None else of_state + 2 * x @ self.N @ u
 
+    def state_cost_of_more(self, count: int) -> dict[str, Array]:
+        """Qx and N, as far as there are such, of this plant with `count` further states after its own."""
+        wide = {} if self.Qx is None else {"Qx": jnp.pad(self.Qx, (0, count))}
+        return wide if self.N is None else wide | {"N": jnp.pad(self.N, ((0, count), (0, 0)))}
+
     @property
     def num_states(self) -> int:
         """Length of x."""

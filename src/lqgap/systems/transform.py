@@ -91,8 +91,7 @@ def with_past_inputs(plant: LQG, gains: Float[Array, "lag state input"]) -> LQG:
         W=_embed(plant.W, size),
         V=plant.V,
         S0=_embed(plant.S0, size),
-        Qx=None if plant.Qx is None else _embed(plant.Qx, size),
-        N=None if plant.N is None else jnp.zeros((size, m)).at[:n].set(plant.N),
+        **plant.state_cost_of_more(size - n),
     )
 
 

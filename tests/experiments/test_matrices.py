@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+
+import lqgap as lg
+from lqgap.experiments.matrices import family_of_matrices
+from lqgap.experiments.parsing import parse_study
+
+
+def family_of(plant, tmp_path):
+    study, source = parse_study(f"[plant]\n{plant}", name="study.toml", folder=tmp_path)
+    return family_of_matrices(study.plant, source)
+
+
+CONTINUOUS = """
+dt = 0.1
+A = [[0, 1], ["-stiffness/mass", "-0.5/mass"]]
+B = [[0], ["1/mass"]]
+C = [[1, 0]]
+W = [[0, 0], [0, "0.2/mass**2"]]
+V = [["1e-3/dt"]]
+parameters = {stiffness = [1, 4], mass = [1, 2], lag = [0.02, 0.25]}
+delay = "lag"
+"""
+
+
+def test_a_plant_in_continuous_time_is_sampled_with_its_delay(tmp_path):
+    family = family_of(CONTINUOUS, tmp_path)
+    A, B = [[0, 1], [-2, -1 / 3]], [[0], [1 / 1.5]]
+    written = lg.LQG(A, B, [[1, 0]], W=np.diag([0, 0.2 / 1.5**2]), V=[[1e-2]])
+    sampled = lg.discretize(written, dt=0.1, delay=0.13, longest=0.25)
+    plant = family.system({"stiffness": 3.0, "mass": 1.5, "lag": 0.13})
+    assert plant.num_states == 2 + 3
+    for name, matrix in plant.matrices().items():
+        np.testing.assert_allclose(matrix, getattr(sampled, name), rtol=1e-12, atol=1e-14)
+    assert family.is_traceable
+    assert family.signals.dt == 0.1
+    assert np.all(np.isfinite(family.grid(3).systems.A))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('"lag"', '"lag - 0.1"', "plant.delay: it is negative"),
+        ('"lag"', '"lug"', "plant.delay: there is no parameter 'lug'"),
+        ('"lag"', '[0.1, "lug"]', "plant.delay.1: there is no parameter 'lug'"),
+        ('"lag"', '["lag", 0.1, 0.2]', "delay is .*expected a time"),
+        ("1e-3/dt", "1e-3/rate", "plant.V.0.0: there is no parameter 'rate'"),
+        ("dt = 0.1", "dt = 1e12", "dt is 1e.12, too long"),
+    ],
+)
+def test_an_error_of_a_plant_in_continuous_time_names_its_key(tmp_path, old, new, says):
+    with pytest.raises(lg.InvalidArgumentError, match=says):
+        family_of(CONTINUOUS.replace(old, new), tmp_path).nominal()
+
+
+def test_each_input_may_have_its_delay_and_choices_may_decide_it(tmp_path):
+    text = """
+dt = 0.1
+A = [["-pole"]]
+B = [[1, 2]]
+C = [[1]]
+delay = [0.05, "0.1*steps"]
+parameters = {pole = [1, 2], steps = {choices = [0, 1, 2]}}
+"""
+    family = family_of(text, tmp_path)
+    for steps in (0, 1, 2):
+        plant = family.system({"pole": 1.5, "steps": steps})
+        written = lg.LQG([[-1.5]], [[1, 2]], [[1]])
+        expected = lg.discretize(written, dt=0.1, delay=[0.05, 0.1 * steps], longest=0.2)
+        np.testing.assert_allclose(plant.A, expected.A, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(plant.B, expected.B, rtol=1e-12, atol=1e-14)
+
+
+def test_large_integers_are_numbers_like_others(tmp_path):
+    text = 'A = [["a/b**2"]]\nB = [["c"]]\nC = [[1]]\nparameters = {a = 100000000000000000000, b = 10000000000, c = [1, 2]}'
+    assert float(family_of(text, tmp_path).nominal().A[0, 0]) == 1.0
