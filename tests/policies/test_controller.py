@@ -219,3 +219,14 @@ def test_references_are_read_strictly():
     for reference in ([1.0, 2.0], np.nan, "up"):
         with pytest.raises(lg.InvalidArgumentError, match="reference"):
             controller(np.zeros(2), reference=reference)
+
+
+def test_references_are_real_signals_about_an_operating_point():
+    policy = StationaryLQG(PLANT)
+    plain, about = (
+        lg.Controller(policy, follow=[1]),
+        lg.Controller(policy, follow=[1], operating_point=(3.0, [10.0, 20.0])),
+    )
+    for y in np.random.default_rng(0).normal(size=(4, 2)):
+        u = about(y + np.array([10.0, 20.0]), reference=[20.5])
+        np.testing.assert_allclose(u, plain(y, reference=[0.5]) + 3.0, rtol=1e-12)

@@ -1,5 +1,6 @@
 """Policies that follow references, in the loop and by their own equations."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -46,9 +47,10 @@ def test_references_change_no_belief_and_no_likelihood():
     y, u = jnp.asarray(rng.normal(size=(2, 30, 1)))
     plain = steered = bank.init(jax.random.key(0))
     steered = aim(steered, bank.rest([0]), np.array([5.0]))
+    step = eqx.filter_jit(type(bank).step)
     for t in range(30):
-        plain, chosen = bank.step(plain, y[t], u[t])
-        steered, steered_to = bank.step(steered, y[t], u[t])
+        plain, chosen = step(bank, plain, y[t], u[t])
+        steered, steered_to = step(bank, steered, y[t], u[t])
     np.testing.assert_array_equal(steered.log_likelihood, plain.log_likelihood)
     np.testing.assert_array_equal(steered.xhat, plain.xhat)
     # Inputs differ by u_r + K x_r of every member, weighed by its posterior.
@@ -62,8 +64,9 @@ def test_gains_of_a_horizon_steer_to_the_same_rest():
     policy = FiniteHorizonLQG(plant, 3)
     memory = aim(policy.init(jax.random.key(0)), policy.rest([0]), np.array([1.0]))
     rest = policy.rest([0])
+    step = eqx.filter_jit(type(policy).step)
     for t in range(4):
-        memory, u = policy.step(memory, jnp.zeros(1), jnp.zeros(1))
+        memory, u = step(policy, memory, jnp.zeros(1), jnp.zeros(1))
         np.testing.assert_allclose(u, rest.u[:, 0] - policy.K[t] @ (memory.xhat - rest.x[:, 0]), rtol=1e-12)
 
 

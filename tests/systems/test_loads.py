@@ -121,3 +121,20 @@ def test_what_a_constant_measured_disturbance_leaves_is_of_the_order_of_its_deca
     first, second = final_error(seed, decay=0.999), final_error(seed, decay=0.9999)
     assert second < 1e-3
     np.testing.assert_allclose(first / second, 10, rtol=0.1)
+
+
+def test_weights_of_states_stay_and_those_of_states_with_inputs_are_refused():
+    plant = random_plant(0)
+    weighed = lg.LQG(**plant.matrices(), Qx=np.diag([1.0, 2.0, 3.0]))
+    forms = [
+        velocity_form(weighed, load=1.0, drift=0.1),
+        measure_disturbance(weighed, np.ones((3, 1)), size=1.0, noise=0.1),
+    ]
+    for form in forms:
+        np.testing.assert_array_equal(np.diagonal(form.Qx)[:3], [1.0, 2.0, 3.0])
+        assert float(lg.solve(form).J) > 0
+    crossed = lg.LQG(**plant.matrices(), Qx=10 * np.eye(3), N=0.1 * np.ones((3, 2)))
+    measured = measure_disturbance(crossed, np.ones((3, 1)), size=1.0, noise=0.1)
+    np.testing.assert_array_equal(measured.N, [[0.1, 0.1]] * 3 + [[0.0, 0.0]])
+    with pytest.raises(lg.InvalidArgumentError, match="inputs are changes"):
+        velocity_form(crossed, load=1.0, drift=0.1)
