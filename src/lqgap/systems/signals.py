@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from lqgap.arguments import read_positive
 from lqgap.errors import InvalidArgumentError
 
 
@@ -40,9 +39,9 @@ class Signals:
     y0: Any = ()
 
     def __post_init__(self):
-        if self.dt is not None:
-            read_positive("dt", self.dt)
-        elif self.rate_limits != ():
+        if self.dt is not None and not (_is_number(self.dt) and 0 < self.dt < math.inf):
+            raise InvalidArgumentError(f"dt is {self.dt!r}, expected a positive number")
+        if self.dt is None and self.rate_limits != ():
             raise InvalidArgumentError("rate_limits are changes per unit of time, and dt is not known")
         for field in dataclasses.fields(self):  # a static field of families, which must have a hash
             object.__setattr__(self, field.name, _freeze(getattr(self, field.name)))
