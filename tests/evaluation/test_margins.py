@@ -10,7 +10,15 @@ from random_systems import random_plant
 
 import lqgap as lg
 from lqgap.interop import to_control
-from lqgap.policies import FiniteHorizonLQG, LinearDynamic, ModelBank, StationaryLQG, Zero
+from lqgap.policies import (
+    BoundedChanges,
+    FiniteHorizonLQG,
+    LinearDynamic,
+    ModelBank,
+    Saturated,
+    StationaryLQG,
+    Zero,
+)
 from lqgap.simulators.plants import FAMILIES
 from lqgap.systems import change_coordinates, delay_input
 
@@ -158,6 +166,13 @@ def test_margins_do_not_depend_on_coordinates_or_units(seed):
     )
     for name, value in vars(lg.margins(again, other)).items():
         np.testing.assert_allclose(value, getattr(found, name), rtol=1e-6, err_msg=name)
+
+
+def test_within_limits_a_loop_has_the_margins_of_the_policy_inside(seed):
+    plant = random_plant(seed)
+    policy = optimal(plant)
+    for limited in (Saturated(policy, (-1, 1)), BoundedChanges(Saturated(policy, (-1, 1)), (-2, 2))):
+        assert eqx.tree_equal(lg.margins(limited, plant), lg.margins(policy, plant))
 
 
 def test_an_unstable_loop_has_no_margins_and_no_loop_at_all_has_all_of_them():

@@ -182,3 +182,27 @@ def test_limits_of_a_python_family_are_taken_and_are_part_of_what_results_depend
         np.testing.assert_array_equal(plants.limits[:2], [[-limits], [limits]])
         prints.append(plants.fingerprint)
     assert prints[0] != prints[1]
+
+
+SERVO_WITH_LOAD = """
+A = [[0, 1], [0, "-friction"]]
+B = [[0], ["1/inertia"]]
+C = [[1, 0]]
+dt = 0.1
+limits = 24
+parameters = {friction = [0.1, 1], inertia = [0.5, 2]}"""
+LOADS = "loads = {size = 2.0, drift = 0.1}"
+
+
+def test_a_study_with_loads_has_the_plants_in_velocity_form(tmp_path):
+    family = family_of(f"{SERVO_WITH_LOAD}\n{LOADS}", tmp_path)
+    plain = family_of(SERVO_WITH_LOAD, tmp_path)
+    expected = lg.offset_free(plain, load=2.0, drift=0.1).nominal()
+    for name, matrix in family.nominal().matrices().items():
+        np.testing.assert_array_equal(matrix, getattr(expected, name))
+
+
+def test_a_load_that_cannot_be_seen_is_refused_with_the_line(tmp_path):
+    speed = 'A = [[1.0, 0.1], [0.0, "pole"]]\nB = [[0.0], [1.0]]\nC = [[0.0, 1.0]]\nparameters = {pole = [0.8, 0.9]}'
+    with pytest.raises(lg.LqgapError, match=r"study.toml, line \d+: plant.loads: constant loads"):
+        family_of(f"{speed}\n{LOADS}", tmp_path)

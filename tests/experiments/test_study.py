@@ -23,7 +23,7 @@ def test_the_example_shows_every_table():
     assert set(table) | {"cost"} == set(Study.model_fields)
     left_out = re.findall(r"^# (?:\[methods\.)?(\w+)(?: = {|\])", example_text(), re.MULTILINE)
     assert (
-        {*table["methods"], *left_out} - {"parameters", "operating_point"}
+        {*table["methods"], *left_out} - {"parameters", "operating_point", "loads"}
         == set(Methods.model_fields)
         == set(METHODS)
     )

@@ -14,7 +14,8 @@ from lqgap.experiments.methods.base import AbstractMethod, Knowing, Made
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants, key_for
 from lqgap.experiments.results import TrainedPolicy
-from lqgap.policies import Saturated
+from lqgap.experiments.robustness import least_margins
+from lqgap.policies import BoundedChanges, Saturated
 
 
 def plants_of(tmp_path, plant, more=""):
@@ -108,9 +109,9 @@ operating_point = {u0 = [5.0], y0 = [20.0]}
 """
 
 
-def workspace_within_limits(tmp_path):
+def workspace_within_limits(tmp_path, more_of_plant=""):
     more = "[grid]\npoints = 2\n[real]\ncount = 2\n[evaluation]\nrollouts = 8\ntrajectories = 2"
-    plants = plants_of(tmp_path, LIMITED, more)
+    plants = plants_of(tmp_path, LIMITED + more_of_plant, more)
     return units.Workspace(plants, [0, 1, 2, 3], tmp_path)
 
 
@@ -123,6 +124,19 @@ def test_the_limits_of_a_study_are_those_of_every_policy_and_of_its_file(tmp_pat
         np.testing.assert_allclose(policy.limits.as_given, [[-0.1], [0.2], [0.15]], rtol=1e-12)
     knowing = workspace.make("oracle", METHODS["oracle"](), None).policy
     assert isinstance(knowing.on(workspace.members[0]), Saturated)
+
+
+@pytest.mark.slow
+def test_with_loads_policies_are_in_changes_and_runs_are_inputs_within_limits(tmp_path):
+    workspace = workspace_within_limits(tmp_path, "loads = {size = 1.0, drift = 0.1}")
+    made = workspace.make("nominal", METHODS["nominal"](), None)
+    assert isinstance(made.policy, BoundedChanges)
+    assert workspace.plants.limits is None
+    found = units.runs(workspace, "nominal", made.policy, num_rollouts=8).runs
+    u = np.array([run.u for run in found])[..., 0]
+    assert 4.9 - 1e-9 <= u.min() < u.max() <= 5.2 + 1e-9
+    assert np.abs(np.diff(u, axis=1, prepend=5.0)).max() == pytest.approx(0.15, rel=1e-9)
+    assert {margin.kind for margin in least_margins(workspace, made.policy)} >= {"phase", "delay"}
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.policies import Integrated, ModelBank, StationaryLQG
+from lqgap.policies import BoundedChanges, Integrated, ModelBank, StationaryLQG
 
 SERVO = Path(__file__).parents[2] / "docs" / "servo.py"
 
@@ -59,6 +59,18 @@ def test_nothing_winds_up_while_an_actuator_is_at_its_limit():
     first_there = 200 + int(np.argmax(clipped[200:] < 0.5))
     late = np.flatnonzero(np.abs(clipped - 0.5) > 0.02)[-1]
     assert late - 200 < 5 * max(first_there - 200, 20)
+
+
+def test_changes_within_limits_are_inputs_within_limits(seed):
+    """On the plant in velocity form as on the plant itself, behind the same actuator."""
+    form = lg.offset_free(oscillator(), load=1.0, drift=0.1)
+    inside, y = StationaryLQG(form), 20 * np.random.default_rng(seed).normal(size=(30, 1))
+    bounded = lg.Controller(BoundedChanges(inside, (-0.5, 0.3, 0.2)))
+    clipped = lg.Controller(Integrated(inside), limits=(-0.5, 0.3, 0.2))
+    inputs = np.cumsum([bounded(row) for row in y], axis=0)
+    np.testing.assert_allclose(inputs, [clipped(row) for row in y], atol=1e-9)
+    assert np.isclose(inputs, 0.3).any() or np.isclose(inputs, -0.5).any()
+    assert np.isclose(np.abs(np.diff(inputs, axis=0)), 0.2).any()
 
 
 def test_margins_are_those_of_the_policy_inside_on_the_plant_in_velocity_form():

@@ -22,7 +22,7 @@ different signs. A peak is the level that has no more roots (Bruinsma & Steinbuc
 """
 
 import functools
-from typing import Any, TypeGuard
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -35,7 +35,7 @@ from scipy.optimize import brentq
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import read_systems
 from lqgap.evaluation.exact import close_loop
-from lqgap.policies import AbstractLinearPolicy
+from lqgap.policies import AbstractLinearPolicy, AbstractPolicy, BoundedChanges, Saturated
 from lqgap.policies.policy import require_policy
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
@@ -73,13 +73,13 @@ class Margins(eqx.Module):
         return found
 
 
-def has_margins(policy: Any) -> TypeGuard[AbstractLinearPolicy]:
-    """Whether a policy is linear and, in the long run, always the same."""
-    return isinstance(policy, AbstractLinearPolicy) and policy.horizon is None
+def has_margins(policy: Any) -> bool:
+    """Whether a policy is linear within its limits, if it has some, and in the long run always the same."""
+    return isinstance(_within_limits(policy), AbstractLinearPolicy) and policy.horizon is None
 
 
-def margins(policy: AbstractLinearPolicy, plants: Members) -> Margins:
-    """The margins of a linear policy, on one plant or on every plant of a class."""
+def margins(policy: AbstractPolicy, plants: Members) -> Margins:
+    """The margins of a linear policy, on one plant or every plant of a class, as long as no limit is met."""
     if not has_margins(require_policy("policy", policy)):
         kind, end = type(policy).__name__, policy.horizon
         why = "is not linear" if end is None else f"changes with time and ends at step {end}"
@@ -87,12 +87,17 @@ def margins(policy: AbstractLinearPolicy, plants: Members) -> Margins:
             f"policy is a {kind}, which {why}: it has no margins, but lqgap.find_worst(policy, family) looks "
             f"for plants on which it fails"
         )
-    sensitivities = jax.device_get(_sensitivities(policy, read_systems(policy, plants)))
+    linear = _within_limits(policy)
+    sensitivities = jax.device_get(_sensitivities(linear, read_systems(policy, plants)))
     each = [_margins(*matrices) for matrices in zip(*sensitivities, strict=True)]
     if isinstance(plants, LQG) and plants.A.ndim == 2:
         return each[0]
     columns = zip(*(vars(one).values() for one in each), strict=True)
     return Margins(*(np.stack(column) for column in columns))
+
+
+def _within_limits(policy: Any) -> Any:
+    return _within_limits(policy.inside) if isinstance(policy, Saturated | BoundedChanges) else policy
 
 
 class _Transfer(eqx.Module):

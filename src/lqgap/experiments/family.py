@@ -20,7 +20,8 @@ from lqgap.experiments.plant_tables import FamilyPlant, FilePlant, MatrixPlant, 
 from lqgap.experiments.provenance import is_own
 from lqgap.experiments.study import Cost, Study
 from lqgap.interop.mat import load_mat
-from lqgap.simulators import AbstractFamily, Ball, Finite, ParameterBox, plants
+from lqgap.simulators import AbstractFamily, Ball, Finite, ParameterBox, offset_free, plants
+from lqgap.simulators.offset_free import OffsetFree
 from lqgap.systems import LQG, Signals
 from lqgap.systems.lqg import EXTENSIONS
 
@@ -46,12 +47,15 @@ def make_family(study: Study, source: Source, *, trust: bool = False) -> Family:
                 family = _from_python(study.plant.python, source, trust=trust)
     except InvalidArgumentError as error:
         raise _placed(error, source, ("plant",)) from None
-    if study.cost is None:
-        return family
     try:
-        return _with_cost(family, study.cost)
+        family = family if study.cost is None else _with_cost(family, study.cost)
     except InvalidArgumentError as error:
         raise _placed(error, source, ("cost",)) from None
+    loads = study.plant.loads
+    try:
+        return family if loads is None else offset_free(family, load=loads.size, drift=loads.drift)
+    except LqgapError as error:
+        raise _placed(error, source, ("plant", "loads")) from None
 
 
 def signals_of(study: Study, family: Family, source: Source) -> Signals:
@@ -73,6 +77,7 @@ def signals_of(study: Study, family: Family, source: Source) -> Signals:
 
 
 def _own_signals(family: Family) -> Signals:
+    family = family.family if isinstance(family, OffsetFree) else family
     return family.signals if isinstance(family, ParameterBox) else Signals()
 
 

@@ -88,6 +88,16 @@ class OperatingPoint(Table):
     y0: list[float] = Field(default=[])
 
 
+Positive = Annotated[float, Field(gt=0)]
+
+
+class Loads(Table):
+    """Unknown loads on all inputs: their standard deviation at the start, and of their change in a step."""
+
+    size: Positive | Annotated[list[Positive], Field(min_length=1)]
+    drift: Positive | Annotated[list[Positive], Field(min_length=1)]
+
+
 class AbstractPlant(Table):
     """What may be said of the signals of any plant."""
 
@@ -96,6 +106,7 @@ class AbstractPlant(Table):
     limits: float | list[float] | list[list[float]] | None = None
     rate_limits: float | list[float] | None = None
     operating_point: OperatingPoint | None = None
+    loads: Loads | None = None
 
 
 class FamilyPlant(AbstractPlant):

@@ -25,9 +25,9 @@ from lqgap.experiments.parsing import Source
 from lqgap.experiments.plant_tables import FamilyPlant, MatrixPlant
 from lqgap.experiments.store import key_of
 from lqgap.experiments.study import Study
-from lqgap.policies import AbstractPolicy, Saturated, StationaryLQG
+from lqgap.policies import AbstractPolicy, BoundedChanges, Saturated, StationaryLQG
 from lqgap.policies.limits import LimitsLike
-from lqgap.simulators import AbstractFamily, Finite, Parameter
+from lqgap.simulators import AbstractFamily, Finite, Parameter, offset_free
 from lqgap.simulators.parameters import require_names
 from lqgap.states import fingerprint
 from lqgap.systems import LQG, Signals, require_converged, stack
@@ -95,12 +95,18 @@ class Plants:
 
     @property
     def limits(self) -> LimitsLike:
-        """Of inputs, for whatever acts on the plants."""
-        return self.signals.bounds(num_inputs=self.members.systems.num_inputs)
+        """Of inputs, for whatever acts on the plants; with loads they are changes, kept by policies."""
+        return None if self.study.plant.loads else self._bounds
 
     def limited(self, policy: AbstractPolicy) -> AbstractPolicy:
         """The policy, within the limits of inputs if there are some."""
-        return policy if self.limits is None else Saturated(policy, self.limits)
+        if self._bounds is None:
+            return policy
+        return (BoundedChanges if self.study.plant.loads else Saturated)(policy, self._bounds)
+
+    @property
+    def _bounds(self) -> LimitsLike:
+        return self.signals.bounds(num_inputs=self.members.systems.num_inputs)
 
     @functools.cached_property
     def members(self) -> Finite:
@@ -182,7 +188,8 @@ def make_real(study: Study, family: Family, source: Source) -> RealPlants:
         nominal = family[0] if isinstance(family, Finite) else family.nominal()
         names_given = (*MATRICES, *EXTENSIONS)
         given = {name: matrix for name in names_given if (matrix := getattr(outside, name)) is not None}
-        systems.append(_outside(given, nominal, source, index))
+        plant, loads = _outside(given, nominal, source, index), study.plant.loads
+        systems.append(offset_free(plant, load=loads.size, drift=loads.drift) if loads else plant)
         names.append(f"outside {index + 1}")
         parameters.append({})
         is_member.append(False)

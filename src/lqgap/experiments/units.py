@@ -21,7 +21,7 @@ from lqgap.evaluation.worst import BATCH
 from lqgap.experiments import estimates
 from lqgap.experiments.methods import METHODS
 from lqgap.experiments.methods.base import AbstractMethod, Knowing, Made, Setting
-from lqgap.experiments.plants import Plants, RealPlants, key_for, pad_to
+from lqgap.experiments.plants import Plants, key_for, pad_to
 from lqgap.experiments.provenance import checksum
 from lqgap.experiments.record import (
     Look,
@@ -37,7 +37,7 @@ from lqgap.experiments.study import Study
 from lqgap.policies import AbstractPolicy, save_policy
 from lqgap.policies.serialization import can_save
 from lqgap.simulators import AbstractFamily, Finite
-from lqgap.systems import LQG, Signals
+from lqgap.systems import LQG
 from lqgap.systems.kalman import expected_costs
 
 NOISE = "evaluation noise"  # the same for all methods
@@ -214,7 +214,7 @@ def runs(workspace: Workspace, name: str, policy: AbstractPolicy | Knowing, *, n
         batches = [block_fn(policy, batch) for batch in fill_batches(rows)] if len(rows) else []
         blocks = [batches[row // BATCH] for row in rows]
     told = zip(rows.tolist(), blocks, strict=True)
-    return Runs(runs=[_trajectory(name, real, *each, workspace.plants.signals) for each in told])
+    return Runs(runs=[_trajectory(name, workspace.plants, *each) for each in told])
 
 
 def _block(workspace: Workspace, policy: AbstractPolicy, rows: np.ndarray, *, num_rollouts: int) -> Block:
@@ -230,9 +230,11 @@ def _block(workspace: Workspace, policy: AbstractPolicy, rows: np.ndarray, *, nu
     )
 
 
-def _trajectory(name: str, real: RealPlants, row: int, block: Block, signals: Signals) -> Trajectory:
-    """The rollout of this number on the real plant of this number, about the operating point."""
+def _trajectory(name: str, plants: Plants, row: int, block: Block) -> Trajectory:
+    """The rollout of this number on the real plant of this number, in real signals."""
+    real, signals = plants.real, plants.signals
     y, u = (np.asarray(signal)[row % BATCH, row % signal.shape[1]] for signal in (block.y, block.u))
     cost = np.asarray(expected_costs(take(real.systems, row), y, u))
+    u = np.cumsum(u, axis=0) if plants.study.plant.loads else u  # which are changes
     u, y = u + np.asarray(signals.u0 or 0.0), y + np.asarray(signals.y0 or 0.0)
     return Trajectory(method=name, plant=real.names[row], cost=cost.tolist(), u=u.tolist(), y=y.tolist())

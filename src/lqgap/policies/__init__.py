@@ -4,7 +4,7 @@ from lqgap.policies.bank import ModelBank
 from lqgap.policies.committed import Committed, explore_then_commit
 from lqgap.policies.controller import Controller
 from lqgap.policies.finite_memory import ClippedHistory
-from lqgap.policies.integrated import Integrated
+from lqgap.policies.integrated import BoundedChanges, Integrated
 from lqgap.policies.linear import LinearDynamic, Zero
 from lqgap.policies.mixture import Mixture
 from lqgap.policies.optimal import FiniteHorizonLQG, StationaryLQG
@@ -18,6 +18,7 @@ __all__ = [
     "AbstractLinearPolicy",
     "AbstractPolicy",
     "AbstractWrapper",
+    "BoundedChanges",
     "ClippedHistory",
     "Committed",
     "Controller",

@@ -126,7 +126,8 @@ class Controller:
         """The input for observation y (None if it was lost).
 
         Args:
-            reference: where the outputs that are followed ought to be; left out, as before, zero at first.
+            reference: where the outputs that are followed ought to be; left out, as before, the
+                operating point at first.
             applied: what the plant received one step ago, where that is measured; by default, the input
                 returned by the last call.
         """

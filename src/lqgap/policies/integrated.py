@@ -1,9 +1,9 @@
-"""From changes of the input to the input: a policy for plants in velocity form, on the plant itself.
+"""From changes of the input to the input: policies for plants in velocity form, and the plants themselves.
 
     u_t = u_{t-1} + du_t ,      and the policy inside is told u_{t-1} - u_{t-2} ,
 
 both with the inputs really applied. Where an actuator stops at its limit, the sum stops there too, and
-filters know it: nothing winds up.
+filters know it: nothing winds up. `Integrated` acts on the plant, `BoundedChanges` on its velocity form.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.policies.policy import AbstractPolicy, AbstractWrapper, Memory, require_policy
 
 
@@ -21,6 +22,47 @@ class IntegratedMemory(eqx.Module):
 
     inside: Memory
     u_before: Float[Array, " input"]
+
+
+class ChangesMemory(eqx.Module):
+    """That of the policy inside, and the sum of all changes that were applied."""
+
+    inside: Memory
+    total: Float[Array, " input"]
+
+
+class BoundedChanges(AbstractWrapper):
+    """A policy in changes whose sum stays within limits; it can be evaluated on plants in velocity form.
+
+    Args:
+        limits: of the sum, (low, high) or (low, high, rate), numbers or vectors.
+    """
+
+    parts = (Limits,)
+
+    policy: AbstractPolicy
+    limits: Limits
+
+    def __init__(self, policy: AbstractPolicy, limits: LimitsLike):
+        self.policy = require_policy("policy", policy)
+        self.limits = read_limits(limits, num_inputs=policy.num_inputs)
+
+    @property
+    def inside(self) -> AbstractPolicy:
+        """The policy without limits."""
+        return self.policy
+
+    def init(self, key: PRNGKeyArray) -> ChangesMemory:
+        """Before the first observation."""
+        return ChangesMemory(self.policy.init(key), jnp.zeros(self.num_inputs))
+
+    def step(
+        self, memory: ChangesMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
+    ) -> tuple[ChangesMemory, Float[Array, " input"]]:
+        """What is left of the change that the policy asks for."""
+        total = memory.total.astype(u_last.dtype) + u_last
+        inside, chosen = self.policy.step(memory.inside, y, u_last)
+        return ChangesMemory(inside, total), self.limits.clip(total + chosen, total) - total
 
 
 class Integrated(AbstractWrapper):

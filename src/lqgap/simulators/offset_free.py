@@ -59,6 +59,8 @@ def offset_free(
         inputs: numbers of those with a load; all if left out.
     """
     options = {"load": load, "drift": drift, "R": R, "inputs": None if inputs is None else tuple(inputs)}
+    if isinstance(plants, AbstractFamily | Finite):  # of these, one is checked
+        velocity_form(plants[0] if isinstance(plants, Finite) else plants.nominal(), **options)
     if isinstance(plants, AbstractFamily):
         return OffsetFree(plants, options)
     if isinstance(plants, Finite):
