@@ -24,8 +24,7 @@ class TrainingOptions:
             at least.
         receipt_rollouts: of every member at the end, on fresh noise.
         patience: validations without improvement after which training stops by itself.
-        tolerance: relative improvement that counts as one; and by how much a member found by the search over
-            a continuous family must be worse than the class to join it.
+        tolerance: relative improvement that counts as one.
         polish: most updates that follow, with smoothed derivatives (see `training.derivative`); if left out,
             as many as `steps` for a `ProbingBank`, whose choices between members have no derivative, and none
             for other policies.

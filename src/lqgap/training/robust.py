@@ -35,6 +35,7 @@ MOST_JOINING, APART = (
     6,
     0.05,
 )  # of the members found in a search, and how far from others, in units of the ranges
+WORSE, COMPARED = 0.05, 256  # by how much than all of the class, relative, in how many rollouts
 NUM_FIXED = 64  # members of a continuous family that randomised training is validated and judged on
 OVERSAMPLED = 4  # times as many rows as a density is to choose
 
@@ -130,9 +131,8 @@ def _can_answer(policy: AbstractPolicy) -> TypeGuard[ModelBank]:
 def _worse_members(task: TrainingTask, outcome: Outcome, found: Finite) -> list[np.ndarray]:
     """Parameters of the members found to be worse than all of the class, and apart from it."""
     key = jax.random.fold_in(task.key, 2**29 + task.num_searches)
-    count = task.options.receipt_rollouts
-    worst = np.max(task.gaps(outcome.policy, outcome.members, key, count))
-    is_worse = task.gaps(outcome.policy, found, key, count) > worst * (1 + task.options.tolerance)
+    worst = np.max(task.gaps(outcome.policy, outcome.members, key, COMPARED))
+    is_worse = task.gaps(outcome.policy, found, key, COMPARED) > worst * (1 + WORSE)
     known, theta = (np.asarray(members.parameters) for members in (outcome.members, found))
     width = np.maximum(np.ptp(np.concatenate([known, theta]), axis=0), 1e-30)
     joining: list[np.ndarray] = []
