@@ -11,7 +11,7 @@ from benchmarks.evaluation import coverage, rollouts
 from benchmarks.experiments import recommendation
 from benchmarks.linalg import riccati
 from benchmarks.simulators import audit
-from benchmarks.theory import brackets, certificates, growth, validity
+from benchmarks.theory import brackets, certificates
 from benchmarks.training import families, oracles, prior
 
 BENCHMARKS = (
@@ -24,8 +24,6 @@ BENCHMARKS = (
     prior,
     certificates,
     brackets,
-    growth,
-    validity,
     vtr,
     rivals,
     compare,
