@@ -24,8 +24,6 @@ BENCHMARKS = (
     prior,
     certificates,
     brackets,
-    growth,
-    validity,
     vtr,
     rivals,
     compare,

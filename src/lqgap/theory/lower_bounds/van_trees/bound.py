@@ -49,7 +49,7 @@ POINTS = {
 MEMORY = {1: 8, 2: 6}  # instants of a window by free parameters, for one output; with several by outputs
 LEVEL, YOUNG = 1.5, (0.5, 0.4, 0.2)  # to start from
 ITERATIONS, FEWEST = 24, 12
-USUAL_WORK, MOST_WORK = 2.5e7, 1e9  # nodes times instants times the cube of the joint state's size
+USUAL_WORK, MOST_WORK = 3e7, 1e9  # nodes times instants times the cube of the joint state's size
 SHRINK, MOST_SHRINKS = 0.95, 12  # of the field, where a finer rule finds a place without a bound
 
 

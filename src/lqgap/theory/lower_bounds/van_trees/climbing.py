@@ -23,8 +23,8 @@ from lqgap.theory.lower_bounds.van_trees.search import Choice, Found, find_share
 
 MEMORY = 12  # pairs of steps and changes of the slope
 FIRST = 0.02  # of the slope, for the first step
-UNITS = (4.0, 2.0)  # of the prior's numbers, and of the logarithms: along these the bound is much less curved
-LONGEST = (0.2, 0.1)  # step of the prior's numbers, and of the logarithms of level and constants
+UNITS = (4.0, 2.0)  # of the prior's numbers, and of the logarithms: of the size of steps that pass
+LONGEST = (0.15, 0.06)  # step of the prior's numbers, and of the logarithms of level and constants
 SHORTER, TRIES = 0.3, 6  # factor of a step that failed, and how often
 LEAST_GAIN, PATIENCE = 4e-3, 6  # the search ends when so many steps gained less than this, relatively
 
