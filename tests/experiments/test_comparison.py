@@ -62,6 +62,14 @@ def test_who_diverged_comes_last_and_equals_are_judged_on_common_noise():
     assert len(equals([best, same])) == 2
 
 
+def test_a_method_that_one_run_makes_uncertain_is_no_equal_if_it_loses_with_every_seed():
+    best = cell("a", [1.0, 1.1, 0.9, 1.2, 1.0])
+    wild = cell("b", [9.0, 8.0, 7.0, 9.0, 1e6])
+    assert [each.method for each in equals([best, wild])] == ["a"]
+    mixed = cell("b", [0.5, 0.6, 7.0, 9.0, 1e6])
+    assert len(equals([best, mixed])) == 2
+
+
 def test_the_worst_truth_is_that_with_the_largest_mean_of_runs_that_held():
     one = cell("a", [1.0, 2.0, 3.0], diverged=[2])
     other = [

@@ -187,7 +187,10 @@ def equals(cells: list[Cell]) -> list[Cell]:
 
 
 def _is_worse(cell: Cell, best: Cell) -> bool:
-    """By the differences of their runs, averaged over the truths of each seed."""
+    """By the differences of their runs, averaged over the truths of each seed; or by their signs.
+
+    Where a few runs carry a mean its error is as large as itself, and only the signs can tell.
+    """
     if best.num_diverged or math.isnan(cell.mean):
         return True
     theirs = {(run.truth, run.seed): run.excess for run in best.runs}
@@ -198,4 +201,6 @@ def _is_worse(cell: Cell, best: Cell) -> bool:
     mean = sum(gaps) / len(gaps)
     variance = sum((gap - mean) ** 2 for gap in gaps) / (len(gaps) - 1)
     margin = float(student.ppf(TIE, len(gaps) - 1)) * math.sqrt(variance / len(gaps))
-    return mean > max(margin, ROUNDING * abs(best.mean))
+    nothing = ROUNDING * abs(best.mean)
+    is_always = min(gaps) > nothing and 0.5 ** len(gaps) < 1 - TIE
+    return is_always or mean > max(margin, nothing)
