@@ -24,6 +24,8 @@ BENCHMARKS = (
     prior,
     certificates,
     brackets,
+    growth,
+    validity,
     vtr,
     rivals,
     compare,
