@@ -1,5 +1,4 @@
 import functools
-from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -95,19 +94,6 @@ def test_a_training_that_fails_returns_nothing_worse_than_its_start(make, option
     assert_no_worse(result, start, golden_pair(), 12)
     assert result.improvement >= 0
     np.testing.assert_allclose(result.weights.sum(), 1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [STOPPED, WILD, SHORT], ids=["stopped early", "too large", "usual"])
-@pytest.mark.parametrize("name", ["mass_spring_damper", "dc_motor", "two_mass_spring", "thermal_zones"])
-@pytest.mark.filterwarnings("ignore::lqgap.LqgapWarning")
-def test_nothing_is_worse_over_the_ranges_of_a_family_than_its_start(name, options, seed):
-    family = getattr(lg.plants, name)()
-    start = ModelBank(family.grid(2).systems, horizon=30)
-    options = replace(options, rounds=2)
-    result = train_robust(start, family, horizon=30, key=jax.random.key(seed), options=options)
-    tried = np.concatenate([result.members.parameters, result.found.members.parameters])
-    assert_no_worse(result, start, family.members(tried), 30)
 
 
 @pytest.mark.slow
