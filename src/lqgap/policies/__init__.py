@@ -3,6 +3,7 @@
 from lqgap.policies.bank import ModelBank
 from lqgap.policies.committed import Committed, explore_then_commit
 from lqgap.policies.controller import Controller
+from lqgap.policies.dual import DualBank
 from lqgap.policies.finite_memory import ClippedHistory
 from lqgap.policies.integrated import BoundedChanges, Integrated
 from lqgap.policies.linear import LinearDynamic, Zero
@@ -22,6 +23,7 @@ __all__ = [
     "ClippedHistory",
     "Committed",
     "Controller",
+    "DualBank",
     "FiniteHorizonLQG",
     "Integrated",
     "LinearDynamic",

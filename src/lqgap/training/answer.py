@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from lqgap.policies import AbstractPolicy, ModelBank, ProbingBank
+from lqgap.policies import AbstractPolicy, DualBank, ModelBank, ProbingBank
 from lqgap.systems import LQG
 from lqgap.systems.natural import naturalize
 from lqgap.systems.optimum import solve_members
@@ -36,9 +36,9 @@ LEAST = -12.0  # logarithm of a weight: a member that is left out comes back wit
 
 def answers(policy: AbstractPolicy, systems: LQG) -> bool:
     """Whether it is a bank, mixed by weights, of these plants and in this order."""
-    if not isinstance(policy, ModelBank | ProbingBank):
+    bank = _bank_of(policy)
+    if not isinstance(bank, ModelBank):
         return False
-    bank = policy.bank if isinstance(policy, ProbingBank) else policy
     if bank.mode != "mixture" or len(bank.A) != len(systems.A) or len(bank.A) == 1:
         return False
     natural = naturalize(systems)
@@ -74,5 +74,9 @@ def climb(
 
 def set_prior(parameters: Any, log_prior: Float[Array, " member"]) -> Any:
     """The parameters of a bank, with another prior; the mean of its logarithm is zero."""
-    where = lambda p: (p.bank if isinstance(p, ProbingBank) else p).log_prior  # noqa: E731
+    where = lambda p: _bank_of(p).log_prior  # noqa: E731
     return eqx.tree_at(where, parameters, (log_prior - jnp.mean(log_prior)).astype(where(parameters).dtype))
+
+
+def _bank_of(policy: Any) -> Any:
+    return policy.bank if isinstance(policy, DualBank | ProbingBank) else policy

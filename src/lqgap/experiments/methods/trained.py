@@ -17,7 +17,9 @@ class AbstractTrained(AbstractMethod):
 
     kind = "trained"
 
-    policy: Literal["bank", "probing", "recurrent"] = Field(default="bank", description="what is trained")
+    policy: Literal["bank", "dual", "probing", "recurrent"] = Field(
+        default="bank", description="what is trained"
+    )
     steps: int = Field(default=60, ge=1, le=1_000_000, description="of training")
 
     @abc.abstractmethod
@@ -46,10 +48,12 @@ class AbstractTrained(AbstractMethod):
 
     def _start(self, setting: Setting) -> Any:
         """The policy that training begins with."""
-        from lqgap.policies import ModelBank, ProbingBank, Recurrent
+        from lqgap.policies import DualBank, ModelBank, ProbingBank, Recurrent
 
         systems = setting.members.systems
         if self.policy == "recurrent":
             return Recurrent(num_inputs=systems.num_inputs, num_outputs=systems.num_outputs, key=setting.key)
+        if self.policy == "dual":
+            return DualBank(systems, horizon=setting.planned)
         bank = ModelBank(systems, horizon=setting.planned)
         return bank if self.policy == "bank" else ProbingBank(bank, key=setting.key)
