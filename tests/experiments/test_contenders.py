@@ -45,3 +45,10 @@ def test_the_usual_classes_are_eight_and_modest():
     found = read_classes(None)
     assert len(found) == len(CLASSES) == 8
     assert max(map(len, found.values())) == 81
+
+
+def test_a_study_with_limits_is_refused_since_runs_would_not_keep_them(tmp_path):
+    path = tmp_path / "limited.toml"
+    path.write_text('[plant]\nfamily = "unknown_sign"\nlimits = 2.0\n')
+    with pytest.raises(lg.LqgapError, match="inputs are limited"):
+        read_classes([str(path)])

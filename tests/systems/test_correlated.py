@@ -119,5 +119,7 @@ def test_impossible_correlations_are_refused():
         correlate_noise(plant, [[0.1, 0.1]])
     with pytest.raises(lg.InvalidSystemError, match="V must be positive definite"):
         correlate_noise(correlate_noise(plant, [[0.5]]), [[0.1], [0.1]])
+    with pytest.raises(lg.InvalidArgumentError, match="W is given"):
+        innovations_plant([[0.5]], [[1.0]], [[1.0]], F=[[0.1]], S=[[1.0]], W=[[1.0]])
     with pytest.raises(lg.InvalidSystemError, match="F has shape"):
         innovations_plant([[0.5]], [[1.0]], [[1.0]], F=[[0.1], [0.2]], S=[[1.0]])

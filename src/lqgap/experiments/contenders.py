@@ -88,7 +88,13 @@ def _class(spec: str) -> tuple[str, Finite]:
     name, options = _split(spec)
     if name.endswith(".toml") and not options:
         study, source = read_study(name)
-        return Path(name).stem, Plants(study, source, trust=False).members
+        found = Plants(study, source, trust=False)
+        if found.signals.limits or found.signals.rate_limits:
+            raise source.error(
+                ("plant",),
+                "inputs are limited, which comparisons of online methods do not know: leave that out",
+            )
+        return Path(name).stem, found.members
     if name not in plants.FAMILIES:
         hint = did_you_mean(name, plants.FAMILIES) or f"; there are {', '.join(plants.FAMILIES)}"
         raise InvalidArgumentError(f"there is no family {name!r}{hint}")

@@ -10,15 +10,13 @@ innovations model, as identification gives it, is the case in which nothing else
     x_+ = A x + B u + F e ,   y = C x + e ,   e ~ N(0, S) :      G = F S ,  V = S ,  W = F S F' .
 """
 
-from typing import Any
-
 import jax.numpy as jnp
 import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Array
 
 from lqgap.arguments import MatrixLike, is_concrete, read_array, require_shape
-from lqgap.errors import InvalidSystemError
+from lqgap.errors import InvalidArgumentError, InvalidSystemError
 from lqgap.linalg.psd import solve_psd, sqrt_psd, symmetrize
 from lqgap.systems.lqg import LQG, require_noise, require_single
 
@@ -41,13 +39,17 @@ def correlate_noise(plant: LQG, G: MatrixLike) -> LQG:
 
 
 def innovations_plant(
-    A: MatrixLike, B: MatrixLike, C: MatrixLike, *, F: MatrixLike, S: MatrixLike, **weights: Any
+    A: MatrixLike, B: MatrixLike, C: MatrixLike, *, F: MatrixLike, S: MatrixLike, **weights: MatrixLike
 ) -> LQG:
     """The plant x_+ = Ax + Bu + Fe, y = Cx + e with e ~ N(0, S), of n + p states.
 
     Args:
         weights: Q, R, Qx, N and S0, as `LQG` takes them.
     """
+    if taken := sorted({"W", "V"} & weights.keys()):
+        raise InvalidArgumentError(
+            f"{taken[0]} is given, and in an innovations model F and S say all of noise"
+        )
     plant = LQG(A, B, C, V=S, **weights)
     F = read_array("F", F, num_axes=2)
     sizes = plant.num_states, plant.num_outputs

@@ -64,6 +64,15 @@ def test_members_that_are_equal_have_no_gap_to_bound():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("width", [1e-9, 1e-8, 1e-7])
+def test_rounding_lifts_no_bound_above_what_a_policy_reaches(width):
+    plants = [lg.LQG([[0.3 + a, 0.2], [0.0, 0.5]], [[0.0], [1.0]], [[1.0, 0.0]]) for a in (0.0, width)]
+    middle = lg.LQG([[0.3 + width / 2, 0.2], [0.0, 0.5]], [[0.0], [1.0]], [[1.0, 0.0]])
+    policy = lg.policies.FiniteHorizonLQG(middle, 10)
+    reached = max(float(lg.exact_gap(policy, plant, horizon=10)) for plant in plants)
+    assert lg.minimax_lower_bound(lg.stack(plants), horizon=10).value <= reached
+
+
 def test_a_large_class_is_thinned_and_its_members_keep_their_numbers(monkeypatch):
     members = lg.plants.mass_spring_damper().grid(3)
     monkeypatch.setattr("lqgap.theory.lower_bounds.minimax.MAX_MEMBERS", 3)
