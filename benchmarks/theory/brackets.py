@@ -3,10 +3,10 @@
 import time
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import lqgap as lg
+from benchmarks.theory.validity import mean_under_prior
 from benchmarks.timing import table
 from lqgap.policies import AbstractPolicy, ModelBank
 from lqgap.simulators.family import AbstractFamily
@@ -25,7 +25,6 @@ OTHERS = (
     "unknown_sign",
 )
 POINTS = {1: 13, 2: 5, 3: 3, 4: 2}  # of the bank that is trained, along each parameter
-NUM_PLANTS, NUM_ROLLOUTS = 128, 256  # of a mean under the prior
 PATIENCE = 90  # seconds of CPU after which no second run is timed
 
 
@@ -67,7 +66,7 @@ def _row(name: str, family: AbstractFamily) -> list[str]:
     new, seconds = _new_bound(family)
     policy, worst = _train(family)
     value, kind = max((old.value, old.kind), (new.value, new.kind) if new else (0.0, ""))
-    mean, error = mean_under_prior(policy, family, new) if new else (np.nan, np.nan)
+    mean, error = mean_under_prior(policy, family, new, horizon=HORIZON) if new else (np.nan, np.nan)
     return [
         name,
         f"{old.value:.3g}",
@@ -101,30 +100,3 @@ def _train(family: AbstractFamily) -> tuple[AbstractPolicy, float]:
         trained.policy, family, horizon=HORIZON, key=jax.random.key(1), num_rollouts=256, ends=False
     )
     return trained.policy, max(found.worst, trained.worst_in_ranges)
-
-
-def parameters_at(bound: VanTrees, z: np.ndarray) -> np.ndarray:
-    """Parameters at coordinates in [-1, 1] of a bound's box, the others held."""
-    low, high, held = (np.asarray(each) for each in (bound.box.low, bound.box.high, bound.box.held))
-    theta = np.tile(held, (len(z), 1))
-    theta[:, np.asarray(bound.box.free)] = low + (high - low) * (z + 1) / 2
-    return theta
-
-
-def mean_under_prior(
-    policy: AbstractPolicy,
-    family: AbstractFamily,
-    bound: VanTrees,
-) -> tuple[float, float]:
-    """The mean gap of a policy over plants drawn from a bound's own prior, and its standard error."""
-    random = np.random.default_rng(0)
-    z = random.uniform(-1, 1, size=(20_000, len(bound.box.low)))
-    weight = np.exp(np.asarray(jax.vmap(bound.choice.prior.log_density)(jnp.asarray(z))))
-    drawn = z[random.choice(len(z), size=NUM_PLANTS, p=weight / weight.sum())]
-    members = family.members(parameters_at(bound, drawn))
-    gaps = lg.gap(
-        policy, members, horizon=HORIZON, key=jax.random.key(2), num_rollouts=NUM_ROLLOUTS, ends=False
-    )
-    # Noise is common to all plants, so that its error does not shrink with their number.
-    error = np.hypot(np.std(gaps.mean) / np.sqrt(len(drawn)), np.mean(gaps.stderr))
-    return float(np.mean(gaps.mean)), float(error)
