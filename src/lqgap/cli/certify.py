@@ -9,10 +9,19 @@ SEARCHED = "The upper end is that of the largest gap that a search found: no pro
 OF_RANGES = "The lower end holds for the ranges as a whole, not for a finite class of their plants."
 
 
-def run_certify(path: Path | None, policy: Path, *, seed: int | None, trust: bool, as_json: bool) -> None:
+def run_certify(
+    path: Path | None,
+    policy: Path,
+    *,
+    rollouts: int | None = None,
+    seed: int | None,
+    trust: bool,
+    as_json: bool,
+) -> None:
     """Print the bracket of the best possible worst gap over the ranges of the study, or over its class."""
     workspace = open_workspace(path, seed=seed, trust=trust)
 
+    from lqgap.evaluation.tails import FEWEST
     from lqgap.experiments.plants import key_for
     from lqgap.experiments.units import NOISE
     from lqgap.policies import load_policy
@@ -25,7 +34,7 @@ def run_certify(path: Path | None, policy: Path, *, seed: int | None, trust: boo
         family if isinstance(family, AbstractFamily) else workspace.members,
         horizon=workspace.study.horizon,
         key=key_for(workspace.study.seed, NOISE),
-        num_rollouts=workspace.study.evaluation.rollouts,
+        num_rollouts=rollouts or max(workspace.study.evaluation.rollouts, FEWEST),
         limits=workspace.plants.limits,
         ends=workspace.study.ends,
     )
@@ -35,10 +44,7 @@ def run_certify(path: Path | None, policy: Path, *, seed: int | None, trust: boo
         "upper": certificate.upper,
         "factor": float(certificate.factor),
         "kind": certificate.bound.kind,
-        "confidence": certificate.confidence,
-    }
-    if certificate.doubt:
-        row |= {"confidence": 0.0, "doubt": certificate.doubt}
+    } | ({"doubt": certificate.doubt} if certificate.doubt else {"confidence": certificate.confidence})
     told = {"worst": certificate.describe_worst(), "reasons": list(certificate.bound.reasons)}
     title = f"The best possible worst gap, and that of {policy.name}"
     print_rows([row | (told if as_json else {})], title, as_json=as_json)

@@ -204,12 +204,20 @@ def evaluate(
 
 @app.command()
 def certify(
-    policy: Policy, study: Study = None, seed: Seed = None, trust: Trust = False, as_json: Json = False
+    policy: Policy,
+    study: Study = None,
+    rollouts: Annotated[
+        int | None,
+        typer.Option(min=2, help="Rollouts of every plant (default: the study's, but enough for a limit)."),
+    ] = None,
+    seed: Seed = None,
+    trust: Trust = False,
+    as_json: Json = False,
 ) -> None:
     """Bracket the best possible worst gap over the ranges of a study by a lower bound and a saved policy."""
     from lqgap.cli.certify import run_certify
 
-    run_certify(study, policy, seed=seed, trust=trust, as_json=as_json)
+    run_certify(study, policy, rollouts=rollouts, seed=seed, trust=trust, as_json=as_json)
 
 
 @app.command()

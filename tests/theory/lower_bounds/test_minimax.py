@@ -114,3 +114,6 @@ def test_only_the_kinds_asked_for_are_tried():
     assert bound.kind == "two-point"
     with pytest.raises(InvalidArgumentError, match="kinds has 'magic'"):
         minimax_lower_bound(opposite(), horizon=2, kinds=("magic",))
+    for none in ("bayes", []):
+        with pytest.raises(InvalidArgumentError, match="expected a list with some of"):
+            minimax_lower_bound(opposite(), horizon=2, kinds=none)

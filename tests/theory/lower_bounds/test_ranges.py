@@ -122,10 +122,15 @@ def test_a_bound_of_the_ranges_is_at_least_that_of_the_corners_and_a_class_inher
 
 
 @pytest.mark.slow
-def test_members_without_an_optimum_are_passed_over():
+def test_members_without_an_optimum_are_passed_over_and_counted():
     """No input moves a plant whose gain is zero, and its unstable pole runs away."""
     family = ParameterBox(build, {"pole": (2.0, 3.0), "gain": [0.0, 1.0, 2.0]})
-    assert minimax_lower_bound(family, horizon=1000, kinds=("two-point",), ends=False).value > 0
+    bound = minimax_lower_bound(family, horizon=1000, kinds=("two-point",), ends=False)
+    assert bound.value > 0
+    assert "have no optimal controller" in bound.reasons[-1]
+    none = ParameterBox(build, {"pole": (2.0, 3.0), "gain": [0.0]})
+    with pytest.raises(InvalidArgumentError, match="has an optimal controller"):
+        minimax_lower_bound(none, horizon=1000, kinds=("two-point",), ends=False)
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ round nothing follows: a bound of the ranges does not bound a class.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import overload
 
 import equinox as eqx
@@ -60,6 +61,7 @@ def minimax_lower_bound(
     Args:
         members: a finite class, or a batched LQG: the bound is over these plants alone; or a family: over its
             ranges, and it says nothing of finitely many of its members.
+        horizon: last step; bounds by van Trees' inequality, which only ranges have, go to 1000.
         kinds: the bounds to try; each holds by itself, and fewer are found faster. All by default.
         ends: whether the task ends at the horizon; if not, the state left then counts.
     """
@@ -68,17 +70,27 @@ def minimax_lower_bound(
         return _bound_class(Finite.of(members), _read_kinds(kinds, KINDS), horizon=horizon, ends=ends)
     kinds = _read_kinds(kinds, (*KINDS, *ranges.BOUNDS))
     some = members.members(spread_starts(members, jax.random.key(0))[:MAX_MEMBERS])
-    some = some.subset(have_optimum(some.systems, horizon=horizon, ends=ends))
-    inside = _bound_class(some, kinds, horizon=horizon, ends=ends)
+    usable = have_optimum(some.systems, horizon=horizon, ends=ends)
+    if not np.any(usable):
+        raise InvalidArgumentError(f"none of {len(usable)} plants of the ranges has an optimal controller")
+    inside = _bound_class(some.subset(usable), kinds, horizon=horizon, ends=ends)
     own = [kind for kind in kinds if kind in ranges.BOUNDS]
-    return ranges.bound_ranges(members, inside, horizon=horizon, ends=ends, kinds=own)
+    bound = ranges.bound_ranges(members, inside, horizon=horizon, ends=ends, kinds=own)
+    if np.all(usable):
+        return bound
+    left_out = f"{np.sum(~usable)} of {len(usable)} plants tried have no optimal controller and are left out"
+    return replace(bound, reasons=(*bound.reasons, left_out))
 
 
 def _read_kinds(kinds: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
-    for kind in kinds or ():
+    if kinds is None:
+        return known
+    if isinstance(kinds, str) or not kinds:
+        raise InvalidArgumentError(f"kinds is {kinds!r}, expected a list with some of {', '.join(known)}")
+    for kind in kinds:
         if kind not in known:
             raise InvalidArgumentError(f"kinds has {kind!r}, expected some of {', '.join(known)}")
-    return known if kinds is None else kinds
+    return kinds
 
 
 def _bound_class(members: Finite, kinds: Sequence[str], *, horizon: int, ends: bool) -> LowerBound:

@@ -49,7 +49,10 @@ POINTS = {
 MEMORY = {1: 8, 2: 6}  # instants of a window by free parameters, for one output; with several by outputs
 LEVEL, YOUNG = 1.5, (0.5, 0.4, 0.2)  # to start from
 ITERATIONS, FEWEST = 24, 12
-USUAL_WORK, MOST_WORK = 3e7, 1e9  # nodes times instants times the cube of the joint state's size
+USUAL_WORK, MOST_WORK = (
+    3e5,
+    1e9,
+)  # of a step, and of all: nodes times outputs times the cube of the joint state
 SHRINK, MOST_SHRINKS = 0.95, 12  # of the field, where a finer rule finds a place without a bound
 
 
@@ -150,8 +153,8 @@ def _plan(batch: Batch, plant: LQG) -> int:
     """How many steps of the search a plant of this size can have."""
     p, n = plant.C.shape
     joint = 2 * ((len(batch.box.low) + 1) * n + p - 1) + batch.length
-    work = batch.size * (batch.horizon + 1) * p * joint**3
-    if work > MOST_WORK:
+    work = batch.size * p * joint**3
+    if work * (batch.horizon + 1) > MOST_WORK:
         raise InvalidArgumentError(
             f"family has plants with {n} states and {p} outputs, too large for {batch.horizon + 1} steps; "
             f"van_trees_bound(..., iterations=4) tries, and takes long"
