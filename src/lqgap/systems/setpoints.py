@@ -19,7 +19,6 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.signal import lfilter
 
 from lqgap.errors import InvalidArgumentError
 
@@ -52,7 +51,8 @@ def find_rest(A: Any, B: Any, C: Any, K: Any, *, follow: Sequence[int]) -> Rest:
                 f"other outputs, or fewer"
             )
         rests[index] = rest
-        paces[index] = _find_pace(A[index] - B[index] @ K[index], C[index][follow], rest[:n])
+        push = B[index] @ (rest[n:] + K[index] @ rest[:n])
+        paces[index] = _find_pace(A[index] - B[index] @ K[index], push, C[index][follow], rest[:n])
     return Rest(x=rests[..., :n, :], u=rests[..., n:, :], pace=paces)
 
 
@@ -75,31 +75,34 @@ def _find_one(A: np.ndarray, B: np.ndarray, C: np.ndarray, follow: list[int]) ->
     return rest - free @ np.linalg.lstsq(size @ free, size @ rest, rcond=None)[0]
 
 
-def _find_pace(loop: np.ndarray, C: np.ndarray, x: np.ndarray) -> float:
+def _find_pace(loop: np.ndarray, push: np.ndarray, C: np.ndarray, x: np.ndarray) -> float:
     """The least pace with which no output that is followed overshoots, by halving of its time constant."""
-    outputs = _go_to_rest(loop, C, x)
-
-    def overshoots(pace: float) -> bool:
-        return bool(np.max(lfilter([1 - pace], [1, -pace], outputs, axis=0)) > 1 + OVERSHOOT)
-
-    if not overshoots(0.0):
+    if _overshoot(loop, push, C, x, 0.0) <= OVERSHOOT:
         return 0.0
-    low, high = 0.1, float(len(outputs))  # time constants, in steps
+    low, high = 0.1, float(MAX_STEPS)  # time constants, in steps
     for _ in range(NUM_HALVINGS):
         middle = np.sqrt(low * high)
-        low, high = (middle, high) if overshoots(np.exp(-1 / middle)) else (low, middle)
+        is_slow = _overshoot(loop, push, C, x, np.exp(-1 / middle)) <= OVERSHOOT
+        low, high = (low, middle) if is_slow else (middle, high)
     return float(np.exp(-1 / high))
 
 
-def _go_to_rest(loop: np.ndarray, C: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The outputs that are followed, from zero, each for a unit of its reference, until they are there."""
-    errors, power = -x[None], loop
-    while True:
+def _overshoot(loop: np.ndarray, push: np.ndarray, C: np.ndarray, x: np.ndarray, pace: float) -> float:
+    """How far an output goes beyond a unit of its reference, when its target goes there at a pace.
+
+    Of every reference apart, with the target's distance d from the rest as a state:
+
+        x_{t+1} - x_r = (A - BK) (x_t - x_r) + B (u_r + K x_r) d_t ,      d_{t+1} = pace d_t
+    """
+    n, count = x.shape
+    power = np.block([[loop, push], [np.zeros((count, n)), pace * np.eye(count)]])
+    errors = np.concatenate([-x, -pace * np.eye(count)])[None]
+    while True:  # twice as many steps at a time, until all outputs are there
         errors, power = np.concatenate([errors, power @ errors]), power @ power
-        outputs = np.einsum("jn,tnj->tj", C, errors)
-        late = np.abs(outputs[len(outputs) // 2 :])
-        if len(outputs) >= MAX_STEPS or np.max(late) < SETTLED or not np.max(late) < 1 / SETTLED:
-            return np.nan_to_num(1 + outputs)
+        outputs = np.einsum("jn,tnj->tj", C, errors[:, :n])
+        late = np.max(np.abs(outputs[len(outputs) // 2 :]))
+        if len(outputs) >= MAX_STEPS or late < SETTLED or not late < 1 / SETTLED:
+            return float(np.max(outputs))
 
 
 def _scale(matrix: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
