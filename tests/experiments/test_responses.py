@@ -1,12 +1,20 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import lqgap as lg
 from lqgap.errors import InvalidStudyError
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants
 from lqgap.experiments.responses import make_schedule, respond_to_steps
+from lqgap.experiments.transfer import transfer
 from lqgap.experiments.units import Workspace
-from lqgap.policies import StationaryLQG, Zero
+from lqgap.policies import Integrated, StationaryLQG, Zero
+from lqgap.report.page import render
+
+SERVO = (Path(__file__).parents[2] / "docs" / "servo.toml").read_text()
+COUNT = 2 * np.pi / 2000  # of the encoder
 
 STUDY = """
 horizon = 5
@@ -109,3 +117,43 @@ def test_a_policy_that_cannot_follow_has_no_response(tmp_path):
 def test_a_response_that_cannot_be_asked_for_is_refused_with_its_place(tmp_path, old, new, error):
     with pytest.raises(InvalidStudyError, match=error):
         make_schedule(make_workspace(tmp_path, STUDY.replace(old, new)).plants)
+
+
+def motor(inertia, friction, dt):
+    """(angle, speed, current, voltage, torque) one sample later, by many small steps of Runge and Kutta."""
+    J, b, k, inductance, resistance = 1e-4 * inertia, 1e-4 * friction, 0.05, 5e-4, 1.0
+    change = np.zeros((5, 5))
+    change[0, 1] = 1
+    change[1] = [0, -b / J, k / J, 0, -1 / J]
+    change[2] = [0, -k / inductance, -resistance / inductance, 1 / inductance, 0]
+    I, h, count = np.eye(5), change * 2e-5, round(dt / 2e-5)  # noqa: E741
+    return np.linalg.matrix_power(I + h @ (I + h / 2 @ (I + h / 3 @ (I + h / 4))), count)
+
+
+def hold(policy, plant, *, dt, seconds):
+    """The angle beyond the reference, 1 and -1 rad in turn for 5 s each; a torque of 50 mNm from 1 s on."""
+    controller = lg.Controller(Integrated(policy), limits=(-24, 24), follow=[0])
+    move, x, beyond, per_step = motor(*plant, dt), np.zeros(3), [], round(5 / dt)
+    for t in range(round(seconds / dt)):
+        reference = (-1.0) ** (t // per_step)
+        u = controller(np.round(x[:1] / COUNT) * COUNT, reference=reference)
+        x = (move @ [*x, u[0], 0.05 * (t * dt >= 1)])[:3]
+        beyond.append((x[0] - reference) * reference)
+    return np.array(beyond).reshape(-1, per_step)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dt", [0.01, 0.001])
+def test_a_study_of_a_servo_ends_with_a_policy_that_holds_it(tmp_path, dt):
+    """One file for 100 Hz and 1 kHz; its physics is another program's, its encoder has counts."""
+    text = SERVO.replace("dt = 0.01\n", f"dt = {dt}\n")
+    record = transfer(*parse_study(text, name="servo.toml", folder=tmp_path), tmp_path / "run")
+    assert "Step responses" in render(record)
+    files = {method.name: tmp_path / "run" / method.policy_file for method in record.methods}
+    policies = {name: lg.load_policy(files[name]) for name in (record.recommended, "nominal")}
+    assert record.recommended != "nominal"
+    for plant in [(0.5, 0.1), (2.0, 1.0), (0.8, 0.3)]:
+        beyond = hold(policies[record.recommended], plant, dt=dt, seconds=60)
+        of_nominal = hold(policies["nominal"], plant, dt=dt, seconds=15)
+        assert np.sqrt(np.mean(beyond[:, -round(0.5 / dt) :] ** 2)) < 3e-3
+        assert beyond.max() <= 1.2 * of_nominal.max()
