@@ -9,19 +9,11 @@ lg.enable_x64()
 DT, COUNT = 0.01, 2 * np.pi / 2000
 
 
-def motor(inertia, friction):
-    """Angle, speed and current, moved by a voltage and a torque, sampled; and noise on the speed."""
-    J, b = 1e-4 * inertia, 1e-4 * friction
-    A = jnp.array([[0, 1, 0], [0, -b / J, 0.05 / J], [0, -100.0, -2000.0]])
-    B = jnp.array([[0, 0], [0, -1 / J], [2000, 0]])
-    W = lg.systems.accumulate_noise(A, np.diag([0, 1000.0, 0]), dt=DT)
-    return *lg.systems.zero_order_hold(A, B, dt=DT), W
-
-
 def build(inertia, friction):
-    """The plant that a controller moves by its voltage, with its encoder."""
-    A, B, W = motor(inertia, friction)
-    return lg.LQG(A, B[:, :1], [[1.0, 0, 0]], R=[[1e-3]], W=W, V=[[COUNT**2 / 12]])
+    """Angle, speed and current, moved by a voltage: with noise on the speed, and the angle measured."""
+    A = jnp.array([[0, 1, 0], [0, -friction / inertia, 500 / inertia], [0, -100, -2000]])
+    W, V = np.diag([0, 1000.0, 0]), [[COUNT**2 / 12]]
+    return lg.discretize(lg.LQG(A, [[0], [0], [2000]], [[1, 0, 0]], R=[[1e-3]], W=W, V=V), dt=DT)
 
 
 box = lg.ParameterBox(build, {"inertia": (0.5, 2), "friction": (0.1, 1)})
@@ -29,12 +21,12 @@ family = lg.offset_free(box, load=1, drift=0.2)  # V, and V in a step
 bank = lg.policies.Integrated(lg.policies.ModelBank(family.grid(4).systems))
 
 
-def run(policy, inertia, friction, seconds):
-    """Angles and references: 1 and -1 rad in turn for 5 s each, and 50 mNm from the first second on."""
-    controller, (A, B, _) = lg.Controller(policy, limits=(-24, 24), follow=[0]), motor(inertia, friction)
-    x, angles, references = np.zeros(3), [], [(-1) ** (t // 500) for t in range(round(seconds / DT))]
+def run(policy, motor, seconds):
+    """Angles and references: 1 and -1 rad in turn for 5 s each; a load of 1 V from the first second on."""
+    controller, x = lg.Controller(policy, limits=(-24, 24), follow=[0]), np.zeros(3)
+    angles, references = [], [(-1) ** (t // 500) for t in range(round(seconds / DT))]
     for t, reference in enumerate(references):
         u = controller(np.round(x[:1] / COUNT) * COUNT, reference=reference)
-        x = np.asarray(A) @ x + np.asarray(B) @ [u[0], 0.05 * (t >= 100)]
+        x = motor.A @ x + motor.B @ (u - (t >= 100))
         angles.append(x[0])
     return np.array(angles), np.array(references)

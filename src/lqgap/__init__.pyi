@@ -27,6 +27,7 @@ from .evaluation import find_worst as find_worst
 from .evaluation import gap as gap
 from .evaluation import margins as margins
 from .evaluation import regret as regret
+from .evaluation import respond as respond
 from .evaluation import rollout as rollout
 from .experiments.compare import compare as compare
 from .policies import Controller as Controller

@@ -5,6 +5,7 @@ import lqgap as lg
 from lqgap.experiments.family import make_family, signals_of
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants
+from lqgap.policies import Zero
 from lqgap.simulators import Ball, Finite
 
 REST = "\n[real]\ncount = 1\n"
@@ -206,3 +207,27 @@ def test_a_load_that_cannot_be_seen_is_refused_with_the_line(tmp_path):
     speed = 'A = [[1.0, 0.1], [0.0, "pole"]]\nB = [[0.0], [1.0]]\nC = [[0.0, 1.0]]\nparameters = {pole = [0.8, 0.9]}'
     with pytest.raises(lg.LqgapError, match=r"study.toml, line \d+: plant.loads: constant loads"):
         family_of(f"{speed}\n{LOADS}", tmp_path)
+
+
+UNSTABLE = 'A = [["pole"]]\nB = [[1]]\nC = [[1]]\nparameters = {pole = [0.5, 1.5]}\n'
+
+
+@pytest.mark.parametrize(
+    ("matrix", "error"),
+    [
+        ('V = [["1 - pole"]]', r"line 6: plant\.V: V of member 2 \(pole = 1\.16667\) is not positive"),
+        ('W = [["(1 - pole)**-2"]]', r"line 6: plant\.W: W has entries that are NaN .* \(member pole = 1\)"),
+    ],
+)
+def test_a_plant_that_cannot_be_built_is_blamed_on_its_matrix_with_its_parameters(tmp_path, matrix, error):
+    study, source = parse_study(f"[plant]\n{UNSTABLE}{matrix}", name="study.toml", folder=tmp_path)
+    plants = Plants(study, source, trust=False)
+    with pytest.raises(lg.InvalidStudyError, match=error):
+        plants.limited(Zero(num_inputs=1, num_outputs=1))  # which needs all of them
+
+
+def test_drift_may_be_a_formula_of_the_time_of_a_step(tmp_path):
+    loads = 'dt = 0.04\nloads = {size = 2.0, drift = "3*sqrt(dt)"}'
+    nominal = family_of(UNSTABLE + loads, tmp_path).nominal()
+    np.testing.assert_allclose(nominal.W[1, 1], (3 * 0.2) ** 2)
+    np.testing.assert_allclose(nominal.S0[1, 1], 4)

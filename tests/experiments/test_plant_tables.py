@@ -1,6 +1,7 @@
 import pytest
 
 import lqgap as lg
+from lqgap.errors import InvalidStudyError, LqgapWarning
 from lqgap.experiments.parsing import parse_study
 
 CONTINUOUS = """
@@ -46,10 +47,10 @@ def test_horizons_of_the_evaluation_may_be_times_too(tmp_path):
     [
         (
             {"horizon": '"2 s"', "more": ""},
-            "line 2: horizon: expected a number of steps: only matrices with dt",
+            "line 2: horizon: expected a number of steps: how long a step is say matrices with dt",
         ),
         ({"horizon": '"2 weeks"'}, "line 2: horizon: expected a number of steps, or a time"),
-        ({"horizon": '"1 ms"'}, "line 2: horizon: expected greater than or equal to 1"),
+        ({"horizon": '"0 ms"'}, "line 2: horizon: expected greater than or equal to 1"),
         ({"end": '[evaluation]\nhorizons = ["soon"]'}, "evaluation: expected a number of steps, or a time"),
         ({"more": "dt = 0"}, "plant.dt: expected greater than 0"),
         ({"more": 'delay = "rate"'}, "plant: delay is a time, and there is no dt"),
@@ -71,3 +72,30 @@ def test_the_time_of_a_step_is_no_parameter(tmp_path):
             name="x",
             folder=tmp_path,
         )
+
+
+def test_a_time_that_is_no_whole_number_of_steps_is_rounded_up_and_said(tmp_path):
+    with pytest.warns(LqgapWarning, match=r"0\.05 s are 2\.5 steps of 0\.02 s: 3 are taken"):
+        assert study_of(tmp_path, horizon='"0.05 s"').horizon == 3
+    assert study_of(tmp_path, horizon='"0.3 s"', more="dt = 0.1").horizon == 3  # 0.3 / 0.1 is below three
+
+
+@pytest.mark.parametrize(
+    ("family", "horizon", "steps"),
+    [('"mass_spring_damper"\ndt = 0.5', "0.1 min", 12), ('"thermal_zones"', "2.5e-1 h", 1)],
+)
+def test_a_built_in_family_knows_how_long_a_step_is(tmp_path, family, horizon, steps):
+    text = f'horizon = "{horizon}"\n[plant]\nfamily = {family}'
+    assert parse_study(text, name="study.toml", folder=tmp_path)[0].horizon == steps
+
+
+def test_a_built_in_family_whose_steps_differ_has_no_times(tmp_path):
+    text = 'horizon = "1 s"\n[plant]\nfamily = "mass_spring_damper"\ndt = [0.1, 0.2]'
+    with pytest.raises(InvalidStudyError, match="built-in families with one dt"):
+        parse_study(text, name="study.toml", folder=tmp_path)
+
+
+@pytest.mark.parametrize("drift", ["0", "[0.1, -1]", '"2*stiffness"', "[]", "true"])
+def test_loads_are_positive_numbers_or_a_formula_of_dt(tmp_path, drift):
+    with pytest.raises(InvalidStudyError, match="a formula of dt"):
+        study_of(tmp_path, more=f"dt = 0.1\nloads = {{size = 1.0, drift = {drift}}}")

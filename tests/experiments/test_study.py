@@ -20,7 +20,7 @@ def test_the_example_is_what_the_tables_have_by_default():
 
 def test_the_example_shows_every_table():
     table = tomllib.loads(example_text())
-    assert set(table) | {"cost"} == set(Study.model_fields)
+    assert set(table) | {"cost", "response"} == set(Study.model_fields)
     left_out = re.findall(r"^# (?:\[methods\.)?(\w+)(?: = {|\])", example_text(), re.MULTILINE)
     assert (
         {*table["methods"], *left_out} - {"parameters", "operating_point", "loads"}

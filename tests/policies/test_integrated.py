@@ -87,7 +87,7 @@ def servo():
 
 def judge(policy, corner):
     """The rms error in the last half second before a reference changes, and the largest overshoot."""
-    angle, reference = servo()["run"](policy, *corner, seconds=60)
+    angle, reference = servo()["run"](policy, servo()["build"](*corner), seconds=60)
     error = ((angle - reference) * np.sign(reference)).reshape(-1, 500)
     return np.sqrt(np.mean(error[:, -50:] ** 2)), error.max()
 

@@ -53,9 +53,10 @@ def test_references_change_no_belief_and_no_likelihood():
         steered, steered_to = step(bank, steered, y[t], u[t])
     np.testing.assert_array_equal(steered.log_likelihood, plain.log_likelihood)
     np.testing.assert_array_equal(steered.xhat, plain.xhat)
-    # Inputs differ by u_r + K x_r of every member, weighed by its posterior.
+    # Inputs differ by u_r + K x_r of every member, as far as it has gone, weighed by its posterior.
     rest = bank.rest([0])
     added = rest.u[:, :, 0] + np.einsum("kij,kj->ki", bank.K[0], rest.x[:, :, 0])
+    added *= 1 - rest.pace[:, None] ** 30
     np.testing.assert_allclose(steered_to - chosen, 5.0 * bank.weights(plain) @ added, rtol=1e-9)
 
 
@@ -67,7 +68,20 @@ def test_gains_of_a_horizon_steer_to_the_same_rest():
     step = eqx.filter_jit(type(policy).step)
     for t in range(4):
         memory, u = step(policy, memory, jnp.zeros(1), jnp.zeros(1))
-        np.testing.assert_allclose(u, rest.u[:, 0] - policy.K[t] @ (memory.xhat - rest.x[:, 0]), rtol=1e-12)
+        gone = 1 - rest.pace ** (t + 1)
+        wanted = gone * rest.u[:, 0] - policy.K[t] @ (memory.xhat - gone * rest.x[:, 0])
+        np.testing.assert_allclose(u, wanted, rtol=1e-9)
+
+
+def test_another_reference_is_gone_to_from_where_the_target_is():
+    policy = StationaryLQG(members()[0])
+    step, rest = eqx.filter_jit(type(policy).step), policy.rest([0])
+    memory = aim(policy.init(jax.random.key(0)), rest, np.array([1.0]))
+    memory, _ = step(policy, memory, jnp.zeros(1), jnp.zeros(1))
+    memory, _ = step(policy, aim(memory, rest, np.array([-2.0])), jnp.zeros(1), jnp.zeros(1))
+    gone = -2 + rest.pace * ((1 - rest.pace) + 2)
+    np.testing.assert_allclose(memory.target.x, gone * rest.x[:, 0], rtol=1e-12)
+    assert 0 < rest.pace < 1
 
 
 def test_policies_without_models_say_why_they_cannot_follow():

@@ -133,7 +133,14 @@ def test_a_record_of_nothing_is_a_page():
     nothing = dict.fromkeys(OPTIONAL)
     page = render(
         example_record(
-            **nothing, recommended=None, methods=[], real=[], parameters=[], warnings=[], timings={}
+            **nothing,
+            responses=[],
+            recommended=None,
+            methods=[],
+            real=[],
+            parameters=[],
+            warnings=[],
+            timings={},
         )
     )
     assert "No controller is recommended" in page

@@ -25,6 +25,7 @@ from lqgap.experiments.record import (
     Parameter,
     Plant,
     Record,
+    Response,
     Series,
     Signals,
     Trajectory,
@@ -94,6 +95,7 @@ def example_record(*, num_plants=8, horizon=60, **changes):
             reasons=["a controller that probes may learn faster than the bound allows for"],
         ),
         trajectories=[_run(dice, name, plant.name, horizon) for plant in plants[:2] for name in METHODS],
+        responses=[_response("nominal", 0.3), _response("robust", 0.05)],
         adaptations=[_adaptation(plants[0].name)],
         bounds=_bounds(),
         timings={"audit": 2.1, "train robust": 31.4, "train randomized": 28.0, "gaps": 74.2},
@@ -261,6 +263,24 @@ def _run(dice, name, plant, horizon):
         cost=[3 * value**2 + 1 for value in wave],
         u=[[-0.6 * value] for value in wave],
         y=[[value] for value in wave],
+    )
+
+
+def _response(name, overshoot):
+    rest, steps = [[1.0]] * 20 + [[0.0]] * 10, list(range(30))
+    swing = [[[wanted + overshoot * math.exp(-t / 5) * math.cos(t)] for t, [wanted] in enumerate(rest)]]
+    figures = [("overshoot", overshoot), ("settling", math.inf if overshoot > 0.1 else 4.0)]
+    return Response(
+        method=name,
+        plants=["the middle", "stiffness = 0.5, gain = 1"],
+        steps=steps,
+        follow=[0],
+        reference=rest,
+        y=[*swing, [[5.0 * t] for t in steps]],
+        u=[*swing, [[1.0]] * 30],
+        figures=[
+            Margin(kind=kind, value=value, plant="stiffness = 0.5, gain = 1") for kind, value in figures
+        ],
     )
 
 

@@ -4,11 +4,43 @@ from random_systems import random_plant
 
 import lqgap as lg
 from lqgap.systems import change_coordinates
-from lqgap.systems.setpoints import find_rest, has_full_rank
+from lqgap.systems.optimum import solve_members
+from lqgap.systems.setpoints import OVERSHOOT, Rest, find_rest, has_full_rank
 
 
 def rest_of(plant, follow):
-    return find_rest(plant.A, plant.B, plant.C, follow=follow)
+    K = solve_members(plant if plant.A.ndim == 3 else lg.stack([plant])).K
+    return find_rest(plant.A, plant.B, plant.C, K if plant.A.ndim == 3 else K[0], follow=follow)
+
+
+def go_to_rest(plant, K, rest, *, steps):
+    """The first output under u = u_r - K (x - x_r), whose target moves at the pace of the rest."""
+    x, target, outputs = np.zeros(plant.num_states), 0.0, []
+    for _ in range(steps):
+        outputs.append(float(plant.C[0] @ x))
+        target = 1 + rest.pace * (target - 1)
+        x = plant.A @ x + plant.B @ (rest.u[:, 0] * target - K @ (x - rest.x[:, 0] * target))
+    return np.array(outputs)
+
+
+def test_at_its_pace_an_optimal_loop_hardly_overshoots_and_at_a_smaller_one_it_does():
+    for plant in lg.plants.mass_spring_damper().grid(2):
+        K, rest = lg.solve(plant).K, rest_of(plant, [0])
+        at_once, slower, faster = (
+            go_to_rest(plant, K, Rest(rest.x, rest.u, np.asarray(pace)), steps=300)
+            for pace in (0.0, rest.pace, 0.8 * rest.pace)
+        )
+        assert slower.max() <= 1 + 1.01 * OVERSHOOT
+        np.testing.assert_allclose(slower[-1], 1, atol=1e-9)
+        if rest.pace > 0:
+            assert at_once.max() > faster.max() > 1 + OVERSHOOT
+
+
+def test_a_loop_that_does_not_overshoot_goes_at_once():
+    plant = lg.LQG([[0.9]], [[1.0]], [[1.0]])
+    assert rest_of(plant, [0]).pace == 0
+    unstable = find_rest(plant.A, plant.B, plant.C, [[3.0]], follow=[0])  # whose target hardly matters
+    assert 0 < unstable.pace < 1
 
 
 def test_at_rest_the_plant_stays_where_the_reference_is(seed):

@@ -6,6 +6,7 @@ from lqgap.evaluation.history import MemoryPlan, plan_memory
 from lqgap.evaluation.horizons import gap_by_horizon
 from lqgap.evaluation.margins import Margins, margins
 from lqgap.evaluation.regret import RegretEstimate, regret
+from lqgap.evaluation.response import Response, respond
 from lqgap.evaluation.rollout import Trajectory, rollout
 from lqgap.evaluation.worst import WorstFound, find_worst
 
@@ -14,6 +15,7 @@ __all__ = [
     "Margins",
     "MemoryPlan",
     "RegretEstimate",
+    "Response",
     "Trajectory",
     "WorstFound",
     "closed_loop_radius",
@@ -26,5 +28,6 @@ __all__ = [
     "margins",
     "plan_memory",
     "regret",
+    "respond",
     "rollout",
 ]

@@ -19,6 +19,7 @@ from lqgap.experiments.record import (
     MethodGaps,
     Plant,
     Record,
+    Response,
     Series,
     Trajectory,
 )
@@ -39,6 +40,7 @@ class Measured:
     runs: Sequence[Trajectory]
     growth: Series | None
     adaptations: Sequence[Adaptation]
+    response: Response | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ def assemble(
         heat_map=_heat_map(results),
         bracket=None if found.method is None else _bracket(study, results, found.method),
         trajectories=[run for each in methods.values() for run in each.runs],
+        responses=[each.response for each in methods.values() if each.response is not None],
         adaptations=[told for each in methods.values() for told in each.adaptations] or None,
         bounds=results.theory.sheet,
         timings=dict(timings),

@@ -10,10 +10,12 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jax
 
-from lqgap.errors import InvalidArgumentError, LqgapError, did_you_mean
+from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError, did_you_mean
+from lqgap.experiments.expressions import read_formula, value_of
 from lqgap.experiments.matrices import family_of_matrices
 from lqgap.experiments.parsing import Source
 from lqgap.experiments.plant_tables import FamilyPlant, FilePlant, MatrixPlant, PythonPlant, extent_of
@@ -51,11 +53,30 @@ def make_family(study: Study, source: Source, *, trust: bool = False) -> Family:
         family = family if study.cost is None else _with_cost(family, study.cost)
     except InvalidArgumentError as error:
         raise _placed(error, source, ("cost",)) from None
-    loads = study.plant.loads
     try:
-        return family if loads is None else offset_free(family, load=loads.size, drift=loads.drift)
+        return add_loads(family, study)
     except LqgapError as error:
         raise _placed(error, source, ("plant", "loads")) from None
+
+
+def add_loads(plants: Any, study: Study) -> Any:
+    """Plants, or a family, with the loads of the study, if it has some."""
+    loads, dt = study.plant.loads, getattr(study.plant, "dt", None)
+    if loads is None:
+        return plants
+    size, drift = (
+        float(value_of(read_formula(value), {"dt": dt})) if isinstance(value, str) else value
+        for value in (loads.size, loads.drift)
+    )
+    return offset_free(plants, load=size, drift=drift)
+
+
+def place_of_member(error: LqgapError, study: Study, *, otherwise: str) -> tuple[str, ...]:
+    """Where a study is to blame for a member that cannot be built: at a matrix, if it has that."""
+    name = str(error).partition(" ")[0]
+    if isinstance(study.plant, MatrixPlant) and getattr(study.plant, name, None) is not None:
+        return "plant", name
+    return ("plant",) if isinstance(error, InvalidSystemError) else (otherwise,)
 
 
 def signals_of(study: Study, family: Family, source: Source) -> Signals:
@@ -67,7 +88,10 @@ def signals_of(study: Study, family: Family, source: Source) -> Signals:
         own = Signals(dt=dt, time_unit=plant.time_unit)
     keys = plant.model_dump(include={"inputs", "outputs", "limits", "rate_limits"}, exclude_none=True)
     point = plant.operating_point.model_dump() if plant.operating_point else {}
-    example = family[0] if isinstance(family, Finite) else family.nominal()
+    try:
+        example = family[0] if isinstance(family, Finite) else family.nominal()
+    except LqgapError as error:
+        raise source.error(place_of_member(error, study, otherwise="plant"), str(error)) from None
     try:
         return replace(own, **keys, **point).of_size(
             num_inputs=example.num_inputs, num_outputs=example.num_outputs

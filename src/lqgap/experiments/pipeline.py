@@ -19,6 +19,7 @@ from lqgap.experiments.members import audit, grow
 from lqgap.experiments.methods import METHODS
 from lqgap.experiments.methods.base import AbstractMethod
 from lqgap.experiments.provenance import checksum
+from lqgap.experiments.responses import make_schedule, respond_to_steps
 from lqgap.experiments.results import (
     Adapted,
     AuditedClass,
@@ -27,6 +28,7 @@ from lqgap.experiments.results import (
     Judged,
     JudgedPlants,
     LowerBound,
+    Responded,
     Runs,
     Theory,
     TrainedPolicy,
@@ -79,6 +81,8 @@ def judge_methods(work: Work, workspace: units.Workspace, judged_plants: JudgedP
 def compute(work: Work, folder: Path) -> Results:
     """All units of a study."""
     study = work.study
+    if study.response is not None:
+        make_schedule(work.plants)  # what is wrong with it is told before anything is computed
     workspace, audited = run_audit(work, folder)
     judged_plants = judge_plants(work, workspace)
     contenders, methods = {}, {}
@@ -205,7 +209,15 @@ def _measure(work: Work, workspace: units.Workspace, each: Contender) -> Measure
             workspace, name, each.policy_fn(), num_rollouts=each.method.num_rollouts(evaluation.rollouts)
         ),
     )
-    grown, adapted = Growth(), Adapted()
+    grown, adapted, responded = Growth(), Adapted(), Responded(response=None)
+    if kind != "reference" and work.study.response is not None:
+        steps = {**each.configuration, **work.study.model_dump(include={"response", "real"})}
+        responded = work.do(
+            Responded,
+            f"response {name}",
+            steps,
+            lambda _: respond_to_steps(workspace, name, each.policy_fn()),
+        )
     if kind != "reference" and evaluation.horizons:
         horizons = {"horizons": evaluation.horizons, "rollouts": evaluation.rollouts}
         num_rollouts = each.method.num_rollouts(evaluation.rollouts)
@@ -221,4 +233,5 @@ def _measure(work: Work, workspace: units.Workspace, each: Contender) -> Measure
         adapted = work.do(
             Adapted, f"adapt {name}", chosen, lambda _: adapt(workspace, name, each.policy_fn())
         )
-    return Measured(each.trained, each.judged, found.runs, grown.series, adapted.runs)
+    told = (found.runs, grown.series, adapted.runs, responded.response)
+    return Measured(each.trained, each.judged, *told)

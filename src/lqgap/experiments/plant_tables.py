@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
-from lqgap.experiments.expressions import read_formula, require_free_name
+from lqgap.errors import LqgapError, warn
+from lqgap.experiments.expressions import NUMBER, names_in, read_formula, require_free_name
 from lqgap.experiments.methods.base import Table
 
 
@@ -88,14 +89,27 @@ class OperatingPoint(Table):
     y0: list[float] = Field(default=[])
 
 
-Positive = Annotated[float, Field(gt=0)]
+def read_deviation(value: Any) -> Any:
+    """A positive number, or one for each input, or a formula of dt."""
+    if isinstance(value, str):
+        if names_in(read_formula(value)) - {"dt"}:
+            raise ValueError("expected a formula of dt alone: loads are the same for all plants")
+    elif not (
+        value
+        and all(_is_number(each) and each > 0 for each in (value if isinstance(value, list) else [value]))
+    ):
+        raise ValueError("expected a positive number, one for each input, or a formula of dt in quotes")
+    return value
+
+
+Deviation = Annotated[Any, BeforeValidator(read_deviation), WithJsonSchema(DELAY_SCHEMA)]
 
 
 class Loads(Table):
     """Unknown loads on all inputs: their standard deviation at the start, and of their change in a step."""
 
-    size: Positive | Annotated[list[Positive], Field(min_length=1)]
-    drift: Positive | Annotated[list[Positive], Field(min_length=1)]
+    size: Deviation
+    drift: Deviation
 
 
 class AbstractPlant(Table):
@@ -180,20 +194,42 @@ Plant = Annotated[
 
 
 def count_steps(value: Any, plant: Any) -> Any:
-    """A number of steps as it is; that of a time such as "2 s", if the study says how long a step is."""
+    """A number of steps as it is; that of a time such as "2 s", rounded up, if a step has a known length."""
     if not isinstance(value, str):
         return value
-    found = re.fullmatch(r" *([0-9]+\.?[0-9]*|\.[0-9]+) *(\w+) *", value)
+    found = re.fullmatch(rf" *({NUMBER}) *([A-Za-z]+) *", value)
     if found is None or found[2] not in SECONDS:
         raise ValueError(
             f"expected a number of steps, or a time in one of {', '.join(SECONDS)}, such as '2 s'"
         )
     if plant is None:
         return 1  # it has an error of its own, which is told
-    dt = getattr(plant, "dt", None) or getattr(plant, "sampling_time", None)
+    dt, unit = _time_of_step(plant)
     if dt is None:
-        raise ValueError("expected a number of steps: only matrices with dt and files say how long a step is")
-    return round(float(found[1]) * SECONDS[found[2]] / (dt * SECONDS[plant.time_unit]))
+        raise ValueError(
+            "expected a number of steps: how long a step is say matrices with dt, files with sampling_time, "
+            "and built-in families with one dt"
+        )
+    steps = float(found[1]) * SECONDS[found[2]] / (dt * SECONDS[unit])
+    whole = math.ceil(steps - 1e-9 * steps)
+    if whole - steps > 1e-6 * steps:
+        warn(f"{value.strip()} are {steps:.6g} steps of {dt:g} {unit}: {whole} are taken")
+    return whole
+
+
+def _time_of_step(plant: Any) -> tuple[float | None, str]:
+    """How long a step is, if the study says so, and in which unit."""
+    if not isinstance(plant, FamilyPlant):
+        dt = getattr(plant, "dt", None) or getattr(plant, "sampling_time", None)
+        return dt, getattr(plant, "time_unit", "s")
+    from lqgap.simulators.plants import FAMILIES  # which loads JAX
+
+    given = {name: extent_of(value) for name, value in (plant.model_extra or {}).items()}
+    try:
+        signals = FAMILIES[plant.family](**given).signals
+    except (KeyError, TypeError, LqgapError):  # what is wrong is told where the family is made
+        return 1.0, "s"
+    return (signals.dt if isinstance(signals.dt, float) else None), signals.time_unit
 
 
 def _is_number(value: Any) -> bool:

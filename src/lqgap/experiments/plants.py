@@ -20,14 +20,14 @@ from jaxtyping import Array
 from lqgap.batches import join, take
 from lqgap.errors import LqgapError
 from lqgap.evaluation.worst import spread_starts
-from lqgap.experiments.family import Family, make_family, signals_of
+from lqgap.experiments.family import Family, add_loads, make_family, place_of_member, signals_of
 from lqgap.experiments.parsing import Source
 from lqgap.experiments.plant_tables import FamilyPlant, MatrixPlant
 from lqgap.experiments.store import key_of
 from lqgap.experiments.study import Study
 from lqgap.policies import AbstractPolicy, BoundedChanges, Saturated, StationaryLQG
 from lqgap.policies.limits import LimitsLike
-from lqgap.simulators import AbstractFamily, Finite, Parameter, offset_free
+from lqgap.simulators import AbstractFamily, Finite, Parameter
 from lqgap.simulators.parameters import require_names
 from lqgap.states import fingerprint
 from lqgap.systems import LQG, Signals, require_converged, stack
@@ -157,7 +157,7 @@ def make_members(study: Study, family: Family, source: Source) -> Finite:
         else:
             members = family.grid(4 if study.grid.points == "auto" else study.grid.points)
     except LqgapError as error:
-        raise source.error(("grid",), str(error)) from None
+        raise source.error(place_of_member(error, study, otherwise="grid"), str(error)) from None
     if len(members) > MAX_MEMBERS:
         raise source.error(
             ("grid",),
@@ -188,8 +188,7 @@ def make_real(study: Study, family: Family, source: Source) -> RealPlants:
         nominal = family[0] if isinstance(family, Finite) else family.nominal()
         names_given = (*MATRICES, *EXTENSIONS)
         given = {name: matrix for name in names_given if (matrix := getattr(outside, name)) is not None}
-        plant, loads = _outside(given, nominal, source, index), study.plant.loads
-        systems.append(offset_free(plant, load=loads.size, drift=loads.drift) if loads else plant)
+        systems.append(add_loads(_outside(given, nominal, source, index), study))
         names.append(f"outside {index + 1}")
         parameters.append({})
         is_member.append(False)

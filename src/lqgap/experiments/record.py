@@ -185,7 +185,7 @@ class Series(Part):
 
     @model_validator(mode="after")
     def _fits(self) -> "Series":
-        _require_lengths(len(self.horizons), values=self.values)
+        _require_shape("values", self.values, len(self.horizons))
         return self
 
 
@@ -220,9 +220,7 @@ class HeatMap(Part):
         if not (self.x_values and self.y_values):
             raise ValueError("a map has a value of each of its parameters at least")
         for name, table in [("optimal_cost", self.optimal_cost), *((m.method, m.gap) for m in self.maps)]:
-            _require_lengths(len(self.y_values), **{name: table})
-            for row in table:
-                _require_lengths(len(self.x_values), **{f"a row of {name}": row})
+            _require_shape(name, table, len(self.y_values), len(self.x_values))
         return self
 
 
@@ -258,10 +256,30 @@ class Trajectory(Part):
 
     @model_validator(mode="after")
     def _fits(self) -> "Trajectory":
-        _require_lengths(len(self.cost), u=self.u, y=self.y)
         for name, signal in (("u", self.u), ("y", self.y)):
-            for step in signal:
-                _require_lengths(len(signal[0]), **{f"a step of {name}": step})
+            _require_shape(name, signal, len(self.cost), len(signal[0]) if signal else 0)
+        return self
+
+
+class Response(Part):
+    """Steps of the set-point and the load, without noise, on some plants; by plant, time and channel."""
+
+    method: str
+    plants: list[str]
+    steps: list[int]  # at which signals are kept
+    follow: list[int]  # numbers of outputs
+    reference: list[list[Number]]  # of these outputs, by time
+    y: list[list[list[Number]]]
+    u: list[list[list[Number]]]
+    figures: list[Margin]  # where they are worst; of the step, times in steps
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Response":
+        _require_shape("reference", self.reference, len(self.steps), len(self.follow))
+        for name, signal in (("y", self.y), ("u", self.u)):
+            if not (signal and signal[0] and signal[0][0]):
+                raise ValueError(f"{name} is empty")
+            _require_shape(name, signal, len(self.plants), len(self.steps), len(signal[0][0]))
         return self
 
 
@@ -288,9 +306,8 @@ class Adaptation(Part):
     @model_validator(mode="after")
     def _fits(self) -> "Adaptation":
         told = {"regret": self.regret, "set_size": self.set_size, "model": self.model, **self.figures}
-        _require_lengths(
-            len(self.times), **{name: values for name, values in told.items() if values is not None}
-        )
+        for name, values in told.items():
+            _require_shape(name, self.times if values is None else values, len(self.times))
         return self
 
 
@@ -336,6 +353,7 @@ class Record(Part):
     heat_map: HeatMap | None = None
     bracket: Bracket | None = None
     trajectories: list[Trajectory] | None = None
+    responses: list[Response] = []
     adaptations: list[Adaptation] | None = None
     bounds: BoundsSheet | None = None
     timings: dict[str, Number]  # seconds of each unit of work, by its name, such as "train robust"
@@ -359,7 +377,7 @@ class Record(Part):
         return self.model_copy(update={"timings": {}})
 
     def _methods_referred_to(self) -> list[str]:
-        parts: list[Any] = [*(self.trajectories or ()), *(self.adaptations or ())]
+        parts: list[Any] = [*(self.trajectories or ()), *(self.adaptations or ()), *self.responses]
         parts += self.gaps.methods if self.gaps else []
         parts += self.heat_map.maps if self.heat_map else []
         parts += self.horizons.series if self.horizons else []
@@ -368,10 +386,11 @@ class Record(Part):
         return [name for name in named if name is not None]
 
 
-def _require_lengths(length: int, **lists: Sequence[Any]) -> None:
-    for name, found in lists.items():
-        if len(found) != length:
-            raise ValueError(f"{name} has {len(found)} entries, expected {length}")
+def _require_shape(name: str, found: Sequence[Any], length: int, *inside: int) -> None:
+    if len(found) != length:
+        raise ValueError(f"{name} has {len(found)} entries, expected {length}")
+    for part in found if inside else ():
+        _require_shape(f"a part of {name}", part, *inside)
 
 
 def _require_known(what: str, known: Sequence[str], used: Sequence[str]) -> None:

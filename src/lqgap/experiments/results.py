@@ -17,6 +17,7 @@ from lqgap.experiments.record import (
     Parameter,
     Part,
     Plant,
+    Response,
     Series,
     Signals,
     Trajectory,
@@ -80,6 +81,12 @@ class Runs(Part):
     """Runs of a method on the first real plants."""
 
     runs: list[Trajectory]
+
+
+class Responded(Part):
+    """How a method answers steps; None if it cannot follow a set-point."""
+
+    response: Response | None
 
 
 class Growth(Part):

@@ -103,6 +103,15 @@ class Evaluation(Table):
     bounds: bool = True
 
 
+class Steps(Table):
+    """A step of the set-point, and one of the load, to which all controllers that can follow one respond."""
+
+    reference: float | list[float]
+    follow: list[Annotated[int, Field(ge=0)]] | None = None
+    load: float | list[float] = 0.0
+    horizon: Annotated[int, Field(ge=3, le=100_000)] | None = None
+
+
 class Study(Table):
     """All that determines a run."""
 
@@ -116,21 +125,29 @@ class Study(Table):
     methods: Methods = DEFAULT_METHODS
     real: Real = Real()
     evaluation: Evaluation = Evaluation()
+    response: Steps | None = None
 
     @pydantic.field_validator("horizon", mode="before")
     @classmethod
     def _count(cls, value: Any, info: Any) -> Any:
         return count_steps(value, info.data.get("plant"))
 
-    @pydantic.field_validator("evaluation", mode="before")
+    @pydantic.field_validator("evaluation", "response", mode="before")
     @classmethod
     def _count_all(cls, value: Any, info: Any) -> Any:
-        if not isinstance(value, Mapping) or not isinstance(value.get("horizons"), list):
+        if not isinstance(value, Mapping):
             return value
-        return {
-            **value,
-            "horizons": [count_steps(each, info.data.get("plant")) for each in value["horizons"]],
-        }
+        plant = info.data.get("plant")
+        counted = {"horizon": count_steps(value["horizon"], plant)} if "horizon" in value else {}
+        if isinstance(value.get("horizons"), list):
+            counted["horizons"] = [count_steps(each, plant) for each in value["horizons"]]
+        return {**value, **counted}
+
+    @pydantic.model_validator(mode="after")
+    def _goes_on(self) -> "Study":
+        if self.response is not None and self.ends:
+            raise ValueError("[response] asks how set-points are held, and with ends = true controllers stop")
+        return self
 
     @property
     def heading(self) -> str:

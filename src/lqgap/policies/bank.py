@@ -128,7 +128,7 @@ class ModelBank(AbstractPolicy):
 
     def rest(self, follow: Sequence[int]) -> Rest:
         """That of every member."""
-        return find_rest(self.A, self.B, self.C, follow=follow)
+        return find_rest(self.A, self.B, self.C, self._shape(self.K[0]), follow=follow)
 
     def trainable(self) -> Any:
         """Shaping, prior and temperature; the models and their filters stay."""
@@ -196,15 +196,15 @@ class ModelBank(AbstractPolicy):
             losses=jax.vmap(lambda losses, *model: losses.after(*model, seen))(
                 memory.losses, self.A, self.C, *planned
             ),
-            target=memory.target,
+            target=memory.target.move(),
             log_likelihood=memory.log_likelihood + evidence,
             credit=spend(memory.credit, is_absurd),
             is_lost=is_lost,
             time=now + 1,
             key=memory.key,
         )
-        gains = K + SHAPING_UNIT * K @ self.shaping
-        return memory, jax.vmap(lambda target, gain, x: target.steer(gain, x))(memory.target, gains, xhat)
+        steer = jax.vmap(lambda target, gain, x: target.steer(gain, x))
+        return memory, steer(memory.target, self._shape(K), xhat)
 
     def log_posterior(self, memory: BankMemory) -> Float[Array, " member"]:
         """Log of the posterior weights, up to a constant."""
@@ -213,6 +213,9 @@ class ModelBank(AbstractPolicy):
     def weights(self, memory: BankMemory) -> Float[Array, " member"]:
         """The posterior weights."""
         return jax.nn.softmax(self.log_posterior(memory))
+
+    def _shape(self, K: Float[Array, "member input state"]) -> Float[Array, "member input state"]:
+        return K + SHAPING_UNIT * K @ self.shaping
 
 
 def spend(credit: Int[Array, ""], is_absurd: Bool[Array, ""]) -> Int[Array, ""]:

@@ -68,7 +68,7 @@ class AbstractOptimal(AbstractLinearPolicy):
 
     def rest(self, follow: Sequence[int]) -> Rest:
         """That of the plant."""
-        return find_rest(self.A, self.B, self.C, follow=follow)
+        return find_rest(self.A, self.B, self.C, self.K[0], follow=follow)
 
     def at(self, time: Any) -> LinearStep:
         """The controller as a linear recursion in xhat_{t|t-1}."""
@@ -87,8 +87,9 @@ class AbstractOptimal(AbstractLinearPolicy):
         gains = memory.losses.gains(self.C, L, S)
         xhat = filter_step(self.A, self.B, self.C, *gains, memory.xhat, u_last, y).xhat
         losses = memory.losses.after(self.A, self.C, L, S, ~jnp.isnan(y))
-        u = memory.target.steer(K, xhat)
-        return OptimalMemory(xhat=xhat, losses=losses, target=memory.target, time=memory.time + 1), u
+        target = memory.target.move()
+        memory = OptimalMemory(xhat=xhat, losses=losses, target=target, time=memory.time + 1)
+        return memory, target.steer(K, xhat)
 
 
 class StationaryLQG(AbstractOptimal):

@@ -2,8 +2,9 @@
 
     u = u_r - K (xhat - x_r)
 
-with the rest (x_r, u_r) of the member itself (`systems.setpoints`). Filters stay in absolute coordinates, so
-that a step of the reference is no surprise to any of them.
+with the rest (x_r, u_r) of the member itself, which moves to another one at the member's own pace
+(`systems.setpoints`). Filters stay in absolute coordinates, so that a step of the reference is no surprise to
+any of them.
 """
 
 import abc
@@ -22,6 +23,10 @@ class AbstractTarget(eqx.Module):
     """Where to steer to."""
 
     @abc.abstractmethod
+    def move(self) -> "AbstractTarget":
+        """Where to steer to one step later."""
+
+    @abc.abstractmethod
     def steer(self, K: Float[Array, "input state"], xhat: Float[Array, " state"]) -> Float[Array, " input"]:
         """The input."""
 
@@ -29,16 +34,29 @@ class AbstractTarget(eqx.Module):
 class Origin(AbstractTarget):
     """No reference."""
 
+    def move(self) -> "Origin":
+        """It stays."""
+        return self
+
     def steer(self, K: Array, xhat: Array) -> Array:
         """-K xhat."""
         return -K @ xhat
 
 
 class Target(AbstractTarget):
-    """A rest."""
+    """A rest on its way to another one."""
 
     x: Float[Array, "*member state"]
     u: Float[Array, "*member input"]
+    x_goal: Float[Array, "*member state"]
+    u_goal: Float[Array, "*member input"]
+    pace: Float[Array, "*member"]
+
+    def move(self) -> "Target":
+        """Nearer to the goal."""
+        left = self.pace[..., None]
+        x, u = self.x_goal + left * (self.x - self.x_goal), self.u_goal + left * (self.u - self.u_goal)
+        return Target(x, u, self.x_goal, self.u_goal, self.pace)
 
     def steer(self, K: Array, xhat: Array) -> Array:
         """u_r - K (xhat - x_r)."""
@@ -46,7 +64,13 @@ class Target(AbstractTarget):
 
 
 def aim(memory: Any, rest: Rest, reference: Float[Array | np.ndarray, " followed"]) -> Any:
-    """The memory of a policy that steers to a reference from now on."""
-    target = Target(x=jnp.asarray(rest.x @ reference), u=jnp.asarray(rest.u @ reference))
-    is_target = lambda part: isinstance(part, AbstractTarget)  # noqa: E731
-    return jax.tree.map(lambda part: target if is_target(part) else part, memory, is_leaf=is_target)
+    """The memory of a policy that goes to a reference from now on, from where it steered to before."""
+    x, u, pace = (jnp.asarray(part) for part in (rest.x @ reference, rest.u @ reference, rest.pace))
+
+    def turn(part: Any) -> Any:
+        if not isinstance(part, AbstractTarget):
+            return part
+        now = (part.x, part.u) if isinstance(part, Target) else (jnp.zeros_like(x), jnp.zeros_like(u))
+        return Target(*now, x, u, pace)
+
+    return jax.tree.map(turn, memory, is_leaf=lambda part: isinstance(part, AbstractTarget))

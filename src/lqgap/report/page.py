@@ -25,6 +25,7 @@ from lqgap.report.gaps import bracket_bar, gap_against_horizon, gap_by_method, g
 from lqgap.report.interactive import draw, plain
 from lqgap.report.maps import gap_maps, name_of
 from lqgap.report.palette import DARK, LIGHT, styles_of_methods
+from lqgap.report.responses import response_figures, response_table
 from lqgap.report.runs import adaptation_figures, trajectory_figures
 from lqgap.report.signals import signal_rows
 from lqgap.report.training import training_curves
@@ -85,6 +86,7 @@ SECTIONS = (
         lambda r: [gap_by_plant(r, r.gaps)] if r.gaps and r.gaps.methods and r.real else (),
     ),
     Section("margins", "Margins", text_fn=lambda r: [each for each in r.methods if each.margins]),
+    Section("responses", "Step responses", lambda r: response_figures(r, r.responses), response_table),
     Section("runs", "Runs on real plants", lambda r: trajectory_figures(r, r.trajectories or ())),
     Section("adaptation", "Adaptation", lambda r: adaptation_figures(r, r.adaptations or ())),
     Section("training", "Training", lambda r: [training_curves(r)]),
