@@ -4,13 +4,13 @@ from types import SimpleNamespace
 import pytest
 
 from lqgap.experiments.methods.robust import Robust
-from lqgap.policies import DualBank, ModelBank, ProbingBank, Recurrent
+from lqgap.policies import DualBank, ModelBank, Recurrent
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "cls"),
-    [("bank", ModelBank), ("dual", DualBank), ("probing", ProbingBank), ("recurrent", Recurrent)],
+    [("bank", ModelBank), ("dual", DualBank), ("recurrent", Recurrent)],
 )
 def test_each_kind_of_policy_is_trained_with_checkpoints(setting, tmp_path, kind, cls):
     made = Robust(policy=kind, steps=2).make(setting())
