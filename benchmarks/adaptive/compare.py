@@ -60,13 +60,14 @@ def _excess(found: Comparison, horizon: int) -> str:
         "lowest and highest J, without runs that diverged. Noise is common to all methods; those not clearly "
         f"worse than the best are bold. {' '.join(found.warnings)}"
     )
-    return table(f"Online methods: {horizon:,} steps", note.strip(), ["method", *names], rows)
+    return table(f"Online methods: {horizon:,} steps", note.strip(), ["method", *map(_short, names)], rows)
 
 
 def _idle(names: Sequence[str], horizon: int) -> list[str]:
     """(J_0 - J) (H + 1), J_0 the average cost without input: what learning has to be cheaper than."""
     cells = []
-    for name, members in read_classes(None).items():
+    for name, ground in read_classes(None).items():
+        members = ground.members
         optima = members.optima()
         zero = Zero(num_inputs=members.systems.num_inputs, num_outputs=members.systems.num_outputs)
         rates = [
@@ -90,7 +91,7 @@ def _times(found: Comparison) -> str:
         "Online methods: time a step",
         "Microseconds for a step of one run, side by side with those of all seeds and truths; the least "
         "disturbed of the horizons. In brackets the number of members.",
-        ["method", *(f"{family.name} ({family.num_members})" for family in found.families)],
+        ["method", *(f"{_short(family.name)} ({family.num_members})" for family in found.families)],
         rows,
     )
 
@@ -104,7 +105,7 @@ def _shares(found: Comparison) -> str:
         texts = []
         for horizon in found.horizons:
             shares = {
-                family.name: ours.mean / theirs.mean
+                _short(family.name): ours.mean / theirs.mean
                 for family in found.families
                 if (ours := _cell(found, family.name, LEARNER, horizon)) is not None
                 and (theirs := _cell(found, family.name, method.name, horizon)) is not None
@@ -136,7 +137,7 @@ def _robust(found: Comparison) -> str:
             worst = min(cell.worst for cell in others if not cell.num_diverged)
             label = found.contender(others[0].method).label
             cells.append(f"{ours.mean / others[0].mean:.2f} ({label}), {ours.worst / worst:.2f}")
-        rows.append([family.name, *cells])
+        rows.append([_short(family.name), *cells])
     note = (
         "The mean excess of robust training over that of the best method without training, and the same on "
         "the worst truth: below one where knowing the class in advance pays. It is trained over 200 steps, "
@@ -153,6 +154,11 @@ def _robust(found: Comparison) -> str:
 def _cell(found: Comparison, family: str, method: str, horizon: int) -> Cell | None:
     wanted = (family, method, horizon)
     return next((cell for cell in found.cells if (cell.family, cell.method, cell.horizon) == wanted), None)
+
+
+def _short(name: str) -> str:
+    """A class without its options: of these eight no two have the same name."""
+    return name.partition("{")[0]
 
 
 def _range(shares: dict[str, float]) -> str:

@@ -1,4 +1,6 @@
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from naive_identified import MEMORY, STEPS, loss_rows, record, require_taps, responses, spring, told
@@ -52,6 +54,28 @@ def test_lost_samples_are_not_learned_from_and_inputs_stay_sound():
     seen = record(DisturbanceResponse(spring(), memory=MEMORY), share=0.2)
     assert np.all(np.isfinite(seen.u))
     assert np.sqrt(np.mean(seen.y[-100:] ** 2)) < 4
+
+
+@eqx.filter_jit
+def follow(learner, ys):
+    """Inputs along given observations, and which of them counted as lost."""
+
+    def step(carry, y):
+        memory, u = learner.step(carry[0], y, carry[1])
+        return (memory, u), (u, learner.snapshot(memory).is_fault)
+
+    return jax.lax.scan(step, (learner.init(jax.random.key(0)), jnp.zeros(1)), ys)[1]
+
+
+def test_a_fault_of_the_sensor_counts_as_lost_and_a_first_state_far_off_does_not():
+    learner = DisturbanceResponse(spring(), memory=MEMORY)
+    y = np.random.default_rng(0).normal(size=(STEPS, 1))
+    wild, lost, far = y.copy(), y.copy(), y + 1e4 * 0.8 ** np.arange(STEPS)[:, None]
+    wild[120], lost[120] = 1e4, np.nan
+    (u, is_fault), (u_lost, _) = follow(learner, wild), follow(learner, lost)
+    np.testing.assert_array_equal(np.flatnonzero(is_fault), [120])
+    np.testing.assert_allclose(u, u_lost, rtol=1e-9, atol=1e-12)
+    assert not np.any(follow(learner, far)[1])
 
 
 def test_inputs_with_an_identified_operator_are_those_of_a_recomputation_from_the_record():

@@ -11,13 +11,15 @@ from lqgap.policies import StationaryLQG
 PLANT = lg.LQG([[0.5]], [[1.0]], [[1.0]])
 
 
-def block(length, *, num_changes=0, status=0, figure=0.0, has_diverged=False):
+def block(length, *, num_changes=0, status=0, is_fault=False, figure=0.0, has_diverged=False):
     """A block of one run with three members and one parameter."""
     told = Snapshot(
         acts_on=jnp.asarray([0.5]),
         plausible=jnp.ones(3, dtype=bool),
         num_changes=jnp.asarray(0),
         status=jnp.asarray(0),
+        is_fault=jnp.asarray(False),
+        is_warming=jnp.asarray(False),
         figures={"J": jnp.asarray(0.0)},
     )
     zero = jnp.asarray(0.0)
@@ -25,6 +27,7 @@ def block(length, *, num_changes=0, status=0, figure=0.0, has_diverged=False):
     steps = jax.tree.map(lambda leaf: np.tile(np.asarray(leaf), (1, length) + (1,) * leaf.ndim), one)
     steps.told.num_changes[0] = num_changes
     steps.told.status[0] = status
+    steps.told.is_fault[0] = is_fault
     steps.told.figures["J"][0] = figure
     steps.has_diverged[0] = has_diverged
     return steps
@@ -85,6 +88,27 @@ def test_the_first_step_of_a_divergence_is_an_event():
     (trace,) = account.traces()
     assert trace.diverged_at == 4
     assert [(event.step, event.name) for event in trace.events] == [(4, "diverged")]
+
+
+def test_nothing_is_counted_after_a_divergence():
+    account = builder()
+    steps = np.arange(10)
+    account.add(0, block(10, num_changes=steps, status=2, is_fault=True, has_diverged=steps >= 4), 0.1)
+    account.add(10, block(10, num_changes=20, status=1, is_fault=True, has_diverged=True), 0.2)
+    (trace,) = account.traces()
+    assert (trace.num_switches, trace.num_stopped, trace.num_faults) == (3, 4, 4)
+    assert [switch.step for switch in trace.switches] == [1, 2, 3]
+    assert [event.name for event in trace.events] == ["misfit", "fault", "diverged"]
+
+
+def test_faults_are_counted_and_the_first_is_an_event():
+    account = builder()
+    account.add(0, block(10, is_fault=np.isin(np.arange(10), [3, 7])), 0.1)
+    account.add(10, block(10, is_fault=np.arange(10) == 1), 0.2)
+    (trace,) = account.traces()
+    assert trace.num_faults == 3
+    assert [(event.step, event.name) for event in trace.events] == [(3, "fault")]
+    assert not trace.is_stopped
 
 
 def test_thousands_of_switches_are_counted_and_only_the_first_are_kept():

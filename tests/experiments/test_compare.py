@@ -7,6 +7,7 @@ from lqgap.experiments import compare as module
 from lqgap.experiments.compare import compare
 from lqgap.experiments.methods import METHODS
 from lqgap.experiments.methods.thompson import Thompson
+from lqgap.report.comparison import verdict
 
 small = functools.partial(compare, horizons=[40], seeds=3)
 
@@ -26,11 +27,22 @@ def signs():
         ({"methods": []}, "at least one"),
         ({"families": ["dc_moter"]}, "dc_motor"),
         ({"families": ["dc_motor{inertial = 2.0}"]}, "inertial"),
-        ({"families": ["dc_motor", "dc_motor{points = 2}"]}, "two classes of one name"),
+        ({"families": ["dc_motor", "dc_motor "]}, "two classes of one name"),
+        ({"families": "dc_motor"}, "expected a list of names"),
+        ({"families": 3}, "expected a list of names"),
+        ({"families": {"mine": 3}}, "families has a int as 'mine'"),
+        ({"methods": "map"}, "expected a list of names"),
+        ({"methods": 3}, "methods is 3"),
+        ({"methods": {"mine": 3}}, "methods has a int as 'mine'"),
         ({"horizons": [5]}, "horizons is 5"),
+        ({"horizons": []}, "one at least"),
+        ({"horizons": 100}, "expected a list"),
+        ({"seeds": 2.5}, "expected a list"),
+        ({"processes": 0}, "processes is 0"),
         ({"seeds": 1}, "two or more"),
     ],
 )
+@pytest.mark.usefixtures("as_users_run_it")
 def test_bad_arguments_are_named_before_any_work(signs, arguments, message):
     with pytest.raises(lg.LqgapError, match=message):
         small(**({"methods": ["map"], "families": signs} | arguments))
@@ -44,6 +56,53 @@ def test_what_was_computed_is_not_computed_again(signs, tmp_path, monkeypatch):
     assert again.cells[0] == first.cells[0]
     monkeypatch.setattr(module, "work", lambda _: pytest.fail("it was known"))
     assert small(["bank", "map"], signs, folder=tmp_path).cells == again.cells[::-1]
+
+
+def test_what_was_finished_before_a_stop_is_kept(signs, tmp_path, monkeypatch):
+    measure, told = module.measure, []
+
+    def stop_at_60(*given, horizon, **how):
+        told.append(horizon)
+        if len(told) == 2:
+            raise KeyboardInterrupt
+        return measure(*given, horizon=horizon, **how)
+
+    monkeypatch.setattr(module, "measure", stop_at_60)
+    with pytest.raises(KeyboardInterrupt):
+        small(["map"], signs, horizons=[40, 60], folder=tmp_path)
+    found = small(["map"], signs, horizons=[40, 60], folder=tmp_path)
+    assert told == [40, 60, 60]
+    assert [cell.horizon for cell in found.cells] == [40, 60]
+
+
+def test_variants_of_a_method_in_python_have_labels_of_their_own(signs):
+    found = small({"a": Thompson(), "b": Thompson(lazy=True)}, signs)
+    assert [method.label for method in found.methods] == [
+        "Thompson sampling",
+        "Thompson sampling (lazy = true)",
+    ]
+
+
+def test_limits_of_a_study_are_kept_and_told(tmp_path):
+    for name, limits in (("free", ""), ("limited", "limits = 0.5\n")):
+        (tmp_path / f"{name}.toml").write_text(
+            f'[plant]\nfamily = "unknown_sign"\n{limits}[grid]\npoints = 2\n'
+        )
+    free, limited = (str(tmp_path / f"{name}.toml") for name in ("free", "limited"))
+    found = small(["map"], [free, limited])
+    assert found.cells[1].mean > 2 * found.cells[0].mean  # the plant wants inputs of about one
+    assert found.families[1].is_limited
+    (warning,) = found.warnings
+    assert "without limits" in warning
+
+
+def test_a_method_that_only_warmed_up_is_told_and_is_no_result(signs):
+    found = small(["adapt_on", "map"], signs, horizons=[12])
+    warming, learned = found.cells
+    assert (warming.num_warming, learned.num_warming) == (6, 0)
+    assert all(row["is_warming"] == (row["method"] == "adapt_on") for row in found.records())
+    assert [cell.method for cell in found.at("signs", 12)] == ["map", "adapt_on"]
+    assert "AdaptOn did no more than warm up in 6 of 6 runs" in verdict(found, "signs")
 
 
 def test_a_method_that_fails_on_a_class_is_left_out_there(signs, monkeypatch):

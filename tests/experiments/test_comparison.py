@@ -6,11 +6,11 @@ import pytest
 from lqgap.experiments.comparison import Cell, Comparison, Contender, OnlineRun, equals
 
 
-def cell(method, excess, *, horizon=100, family="springs", diverged=()):
+def cell(method, excess, *, horizon=100, family="springs", diverged=(), warming=()):
     """Of one truth, a run for each excess."""
     runs = [
         OnlineRun(
-            truth="middle", member=2, seed=seed, excess=value, switches=seed, stopped=0,
+            truth="middle", member=2, seed=seed, excess=value, switches=seed, stopped=0, faults=0, is_warming=seed in warming,
             diverged_at=5 if seed in diverged else None,
         )
         for seed, value in enumerate(excess)
@@ -60,6 +60,13 @@ def test_who_diverged_comes_last_and_equals_are_judged_on_common_noise():
     assert [each.method for each in equals(ranked)] == ["a", "b"]
     same = cell("same", [1.0 + 1e-12, 5.0 + 1e-12, 9.0 + 1e-12])  # by rounding
     assert len(equals([best, same])) == 2
+
+
+def test_who_only_warmed_up_is_ranked_behind_those_that_did_not():
+    idle = cell("idle", [0.1, 0.1, 0.1], warming=[0, 1, 2])
+    ranked = comparison(idle, cell("a", [1.0, 5.0, 9.0])).at("springs", 100)
+    assert [each.method for each in ranked] == ["a", "idle"]
+    assert len(equals(ranked)) == 1
 
 
 def test_a_method_that_one_run_makes_uncertain_is_no_equal_if_it_loses_with_every_seed():

@@ -11,7 +11,7 @@ from random_systems import random_plant, random_record
 
 import lqgap as lg
 from lqgap.batches import take
-from lqgap.policies import FiniteHorizonLQG, ModelBank, ProbingBank, StationaryLQG
+from lqgap.policies import DualBank, FiniteHorizonLQG, ModelBank, StationaryLQG
 from lqgap.systems.natural import naturalize
 
 
@@ -111,9 +111,21 @@ def test_prior_temperature_and_shaping_enter_as_documented():
     object.__setattr__(changed, "shaping", jnp.stack([jnp.eye(3), jnp.zeros((3, 3))]))
     memory, inputs = propose(bank, bank.init(jax.random.key(0)), jnp.asarray(y[0]), jnp.zeros(2))
     _, shaped = propose(changed, bank.init(jax.random.key(0)), jnp.asarray(y[0]), jnp.zeros(2))
-    np.testing.assert_allclose(shaped, inputs * np.asarray([[1.2], [1.0]]), rtol=1e-12)
     expected = np.asarray([0.3, -0.2]) + np.asarray(memory.log_likelihood) / 2
     np.testing.assert_allclose(changed.log_posterior(memory), expected, rtol=1e-12)
+    weights = np.exp(expected) / np.sum(np.exp(expected))
+    doubt = 2 * (1 - np.sum(weights**2))
+    np.testing.assert_allclose(shaped, inputs * np.asarray([[1 + 0.2 * doubt], [1.0]]), rtol=1e-12)
+
+
+def test_a_member_that_is_certain_is_acted_on_as_if_untrained_and_one_alone_keeps_its_shaping():
+    bank = ModelBank(lg.stack([random_plant(0), random_plant(1)]))
+    likelihoods = jnp.asarray([[0.0, 0.0], [400.0, 0.0]])  # nothing known, the first certain
+    start = bank.init(jax.random.key(0))
+    doubts = [float(bank.doubt(eqx.tree_at(lambda m: m.log_likelihood, start, each))) for each in likelihoods]
+    np.testing.assert_allclose(doubts, [1.0, 0.0], atol=1e-12)
+    alone = ModelBank(lg.stack([random_plant(0)]))
+    assert float(alone.doubt(alone.init(jax.random.key(0)))) == 1.0
 
 
 @pytest.mark.parametrize("horizon", [None, 49])
@@ -124,7 +136,7 @@ def test_a_bank_is_exact_through_losses(seed, horizon):
     y[rng.random(y.shape) < 0.3] = np.nan
     y[rng.random(len(y)) < 0.2] = np.nan
     memory, _ = replay(ModelBank(lg.stack(plants), horizon=horizon), y, u)
-    assert memory.credit == len(y)  # no sample was absurd
+    assert memory.gate.credit == len(y)  # no sample was absurd
     for i, plant in enumerate(plants):
         record = lg.systems.filter_record(plant, y, u)
         np.testing.assert_allclose(memory.xhat[i], record.belief.mean[-1], rtol=1e-8, atol=1e-9)
@@ -164,12 +176,12 @@ def calm_record(steps=160):
 @pytest.mark.parametrize("spike", [1e2, 1e4, 1e8, 1e200])
 def test_an_absurd_sample_counts_as_lost(spike):
     bank, y, u = calm_record()
-    assert not np.any(watch(bank, y, u).is_lost)
+    assert not np.any(watch(bank, y, u).gate.is_lost)
     wild, lost = y.copy(), y.copy()
     wild[60, 1] += spike
     lost[60] = np.nan
     seen, expected = watch(bank, wild, u), watch(bank, lost, u)
-    np.testing.assert_array_equal(np.flatnonzero(seen.is_lost), [60])
+    np.testing.assert_array_equal(np.flatnonzero(seen.gate.is_lost), [60])
     np.testing.assert_allclose(seen.xhat, expected.xhat, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(seen.log_likelihood, expected.log_likelihood, rtol=1e-9)
 
@@ -178,8 +190,12 @@ def test_what_goes_on_is_no_fault_of_the_sensor():
     """A jump: three samples are lost, then all are taken in. A first state far off: none is lost."""
     bank, y, u = calm_record()
     jumped = np.concatenate([y, y + 1e3])
-    assert np.flatnonzero(watch(bank, jumped, np.concatenate([u, u])).is_lost).tolist() == [160, 161, 162]
-    assert not np.any(watch(bank, y + 1e3, u).is_lost)
+    assert np.flatnonzero(watch(bank, jumped, np.concatenate([u, u])).gate.is_lost).tolist() == [
+        160,
+        161,
+        162,
+    ]
+    assert not np.any(watch(bank, y + 1e3, u).gate.is_lost)
 
 
 def test_what_is_absurd_does_not_depend_on_units():
@@ -194,8 +210,8 @@ def test_what_is_absurd_does_not_depend_on_units():
     ]
     other = watch(ModelBank(lg.stack(scaled)), y * units, u)
     plain = watch(bank, y, u)
-    assert np.any(plain.is_lost)
-    np.testing.assert_array_equal(plain.is_lost, other.is_lost)
+    assert np.any(plain.gate.is_lost)
+    np.testing.assert_array_equal(plain.gate.is_lost, other.gate.is_lost)
     difference = plain.log_likelihood - other.log_likelihood
     np.testing.assert_allclose(difference[:, 0], difference[:, 1], atol=1e-6)
 
@@ -213,10 +229,10 @@ def test_a_spike_leaves_derivatives_finite():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrap", [lambda bank: bank, lambda bank: ProbingBank(bank, key=jax.random.key(0))])
-def test_the_cost_of_a_loop_is_as_before_twenty_steps_after_a_spike(wrap):
+@pytest.mark.parametrize("kind", [ModelBank, DualBank])
+def test_the_cost_of_a_loop_is_as_before_twenty_steps_after_a_spike(kind):
     family = lg.plants.mass_spring_damper(stiffness=(0.5, 4.0), gain=(1.0, 5.0))
-    policy = wrap(ModelBank(family.grid(4).systems))
+    policy = kind(family.grid(4).systems)
     keys = jax.random.split(jax.random.key(1), 50)
     for truth in ([0.5, 1.0], [4.0, 5.0], [2.1, 2.2], [0.9, 4.4]):
         plant = family.system(truth)

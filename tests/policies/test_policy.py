@@ -11,10 +11,10 @@ from programs import drive
 import lqgap as lg
 from lqgap.policies import (
     AbstractLinearPolicy,
+    DualBank,
     FiniteHorizonLQG,
     Mixture,
     ModelBank,
-    ProbingBank,
     StationaryLQG,
     explore_then_commit,
 )
@@ -58,7 +58,7 @@ def test_a_lost_observation_means_predict_only(policy):
 
 
 def test_a_wrapper_trains_what_the_policy_inside_trains():
-    for name, part in (("RandomProbe", "then"), ("ProbingBank", "bank")):
+    for name, part in (("RandomProbe", "then"), ("DualBank", "bank")):
         wrapper = every_policy.make_policies()[name]
         inside, expected = getattr(wrapper.trainable(), part), getattr(wrapper, part).trainable()
         assert jax.tree.leaves(inside) == jax.tree.leaves(expected)
@@ -142,8 +142,8 @@ def test_wrappers_and_mixtures_plan_what_is_inside_and_keep_what_was_trained():
     systems = lg.stack(every_policy.PLANTS)
     bank = ModelBank(systems, horizon=every_policy.HORIZON)
     bank = eqx.tree_at(lambda b: b.log_prior, bank, bank.log_prior + np.arange(3.0))
-    probing = ProbingBank(bank, width=3, key=jax.random.key(0))
-    mixture = Mixture([explore_then_commit(bank, 2), probing])
+    dual = eqx.tree_at(lambda d: d.bank, DualBank(systems, horizon=every_policy.HORIZON), bank)
+    mixture = Mixture([explore_then_commit(bank, 2), dual])
     assert mixture.needs_smoothing
     assert not mixture.policies[0].needs_smoothing
     longer = mixture.for_horizon(20, systems=systems)

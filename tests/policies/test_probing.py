@@ -1,13 +1,10 @@
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from programs import replay
 from random_systems import random_plant, random_record
 
 import lqgap as lg
-from lqgap.policies import ModelBank, ProbingBank, RandomProbe, StationaryLQG, Zero
+from lqgap.policies import RandomProbe, StationaryLQG, Zero
 
 
 def test_random_inputs_end_when_they_should_and_the_successor_has_watched():
@@ -27,30 +24,10 @@ def test_random_inputs_have_the_scale_asked_for():
     assert replay(probe, np.zeros((2, 1)), np.zeros((2, 1)), seed=1)[1][0] != drawn[0]
 
 
-def test_a_probing_bank_starts_as_its_bank_and_leaves_it_alone_when_settled():
-    plants = [random_plant(0), random_plant(1)]
-    y, u = random_record(0, plants[0])
-    bank = ModelBank(lg.stack(plants))
-    probing = ProbingBank(bank, key=jax.random.key(0))
-    np.testing.assert_allclose(replay(probing, y, u)[1], replay(bank, y, u)[1], rtol=1e-12)
-
-    shaken = eqx.tree_at(
-        lambda p: (p.lean.layers[-1].bias, p.probe.layers[-1].bias),
-        probing,
-        (jnp.asarray([1.0, -1.0]), jnp.ones(2)),
-    )
-    assert np.all(np.abs(replay(shaken, y, u)[1] - replay(bank, y, u)[1])[0] > 1e-3)
-    certain = eqx.tree_at(lambda p: p.bank.log_prior, shaken, jnp.asarray([0.0, -1e3]))
-    alone = eqx.tree_at(lambda b: b.log_prior, bank, jnp.asarray([0.0, -1e3]))
-    np.testing.assert_allclose(replay(certain, y, u)[1], replay(alone, y, u)[1], atol=1e-9)
-
-
 @pytest.mark.usefixtures("as_users_run_it")
 def test_bad_arguments_are_named():
     with pytest.raises(lg.InvalidArgumentError, match="steps"):
         RandomProbe(-1, Zero(num_inputs=1, num_outputs=1))
-    with pytest.raises(lg.InvalidArgumentError, match="mode 'mixture'"):
-        ProbingBank(ModelBank(lg.stack([random_plant(0)]), mode="map"), key=jax.random.key(0))
     with pytest.raises(lg.InvalidArgumentError, match="then is a str"):
         RandomProbe(3, "policy")
     with pytest.raises(lg.InvalidArgumentError, match="scale"):

@@ -22,11 +22,11 @@ CHROMIUM = shutil.which("chromium")
 
 def test_the_verdict_says_who_wins_who_ties_and_why():
     text = verdict(example_comparison(), "springs")
-    assert text.startswith("Bank pays least: ")
+    assert text.startswith("Too few seeds for a verdict, 4. Bank pays least: ")
     assert (
         "It pays 11 % of that in the second half of the time: it is still learning." in text
     )  # 1 - 0.3 ** 0.1
-    assert "Not clearly worse on the same noise: Map." in text
+    assert "Not clearly worse on the same noise, with too few seeds to tell: Map." in text
     assert "times as much: it learns little, and pays on at every step." in text
     assert "Thompson{Lazy = True} diverged in 1 of 8 runs." in text
 

@@ -47,6 +47,8 @@ def _cell(family, name, scale, power, steps):
             excess=excess(steps[-1], seed, place),
             switches=seed if name != "nominal" else 0,
             stopped=0,
+            faults=0,
+            is_warming=False,
             diverged_at=7 if (name, seed, place) == ("thompson{lazy = true}", 1, 1) else None,
         )
         for place, truth in enumerate(("middle", "lowest J"))

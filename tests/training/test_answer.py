@@ -7,7 +7,7 @@ import pytest
 import scipy.optimize
 
 import lqgap as lg
-from lqgap.policies import ModelBank, ProbingBank, StationaryLQG
+from lqgap.policies import DualBank, ModelBank, StationaryLQG
 from lqgap.training import TrainingOptions, train_robust
 from lqgap.training.answer import answers, climb, grow, set_prior, tilt_of
 
@@ -35,7 +35,7 @@ def test_banks_of_the_members_answer_and_nothing_else_does():
     members, other = springs(), lg.plants.mass_spring_damper(mass=1.1).grid(2)
     bank = ModelBank(members.systems, horizon=9)
     assert answers(bank, members.systems)
-    assert answers(ProbingBank(bank, key=jax.random.key(0)), members.systems)
+    assert answers(DualBank(members.systems, horizon=9), members.systems)
     for policy, systems in (
         (bank, other.systems),
         (bank, lg.plants.mass_spring_damper().grid(3).systems),
@@ -57,9 +57,9 @@ def test_weight_climbs_to_larger_gaps_and_rests_where_all_are_equal():
 
 def test_a_prior_is_set_in_a_bank_and_in_one_that_probes():
     bank = ModelBank(springs().systems)
-    for policy in (bank, ProbingBank(bank, key=jax.random.key(0))):
+    for policy in (bank, DualBank(springs().systems)):
         changed = set_prior(policy, jnp.asarray([1.0, 2.0, 3.0, 4.0]))
-        own = changed.bank if isinstance(changed, ProbingBank) else changed
+        own = changed.bank if isinstance(changed, DualBank) else changed
         np.testing.assert_allclose(own.log_prior, [-1.5, -0.5, 0.5, 1.5])
 
 

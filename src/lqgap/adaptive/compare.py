@@ -28,6 +28,7 @@ from lqgap.arguments import IntLike
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies import AbstractPolicy
+from lqgap.policies.limits import LimitsLike
 from lqgap.simulators import Finite
 from lqgap.simulators.finite import Members
 
@@ -57,12 +58,14 @@ def measure(
     horizon: IntLike,
     seeds: Sequence[int],
     truths: Mapping[str, int] | None = None,
+    limits: LimitsLike = None,
 ) -> Measured:
     """Run a policy over steps 0..horizon on some members of a class.
 
     Args:
         seeds: of the noise, one run on every truth for each.
         truths: members by name; by default those of `pick_truths`.
+        limits: of inputs, which methods are not told; excess is still that above the optimum without them.
     """
     members = Finite.of(members)
     truths = pick_truths(members) if truths is None else truths
@@ -70,7 +73,14 @@ def measure(
     learner = policy if isinstance(policy, AbstractLearner) else TrainedPolicy(policy, members)
     rows = np.repeat(list(truths.values()), len(numbers))
     keys = jax.vmap(jax.random.key)(np.tile(np.asarray(numbers, dtype=np.uint32), len(truths)))
-    flat = run_many(learner, take(members.systems, rows), horizon=horizon, keys=keys, num_points=NUM_POINTS)
+    flat = run_many(
+        learner,
+        take(members.systems, rows),
+        horizon=horizon,
+        keys=keys,
+        num_points=NUM_POINTS,
+        limits=limits,
+    )
     count = len(numbers)
     traces = tuple(tuple(flat[start : start + count]) for start in range(0, len(flat), count))
     steps = flat[0].steps

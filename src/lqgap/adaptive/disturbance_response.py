@@ -40,6 +40,7 @@ from lqgap.identification.realization import innovation_form
 from lqgap.identification.streaming import LARGEST
 from lqgap.policies.policy import AbstractLinearPolicy
 from lqgap.systems import LQG, solve
+from lqgap.systems.faults import Gate, is_absurd
 from lqgap.systems.lqg import require_output_cost
 
 FORGOTTEN = 100
@@ -50,6 +51,7 @@ class ResponseMemory(eqx.Module):
 
     seen: Features
     law: ResponseLaw
+    gate: Gate
 
 
 class DisturbanceResponse(AbstractLearner):
@@ -90,7 +92,7 @@ class DisturbanceResponse(AbstractLearner):
         if radius >= 1:
             raise InvalidArgumentError(
                 f"the plant has the spectral radius {radius:.4g}, and without input it is not stable: give a "
-                f"stabilizer, a linear controller that makes it so"
+                f"linear controller that makes it so, stabilizer="
             )
         if memory is None:
             slow = float(jnp.max(jnp.abs(jnp.linalg.eigvals(plant.A - plant.B @ optimum.K))))
@@ -117,7 +119,7 @@ class DisturbanceResponse(AbstractLearner):
     def init(self, key: PRNGKeyArray) -> ResponseMemory:  # noqa: ARG002
         """Before the first observation; in double precision, as sums need it."""
         nothing = self.response.nothing_learned()
-        return ResponseMemory(self.response.at_rest(len(self.loop.A)), nothing)
+        return ResponseMemory(self.response.at_rest(len(self.loop.A)), nothing, Gate.unused())
 
     def step(
         self, memory: ResponseMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
@@ -125,12 +127,13 @@ class DisturbanceResponse(AbstractLearner):
         """Observe, learn, act."""
         precision, (response, loop, y, u_last) = y.dtype, in_double((self.response, self.loop, y, u_last))
         y = jnp.where(jnp.abs(y) < LARGEST, y, jnp.nan)
-        seen = response.advance(loop, memory.seen, y, u_last)
+        gate = memory.gate.judge(is_absurd(response.surprise(loop, memory.seen, y, u_last), len(y)))
+        seen = response.advance(loop, memory.seen, jnp.where(gate.is_lost, jnp.nan, y), u_last)
         law = keep_finite(response.learn(memory.law, seen), memory.law)
         u = response.act(law, seen)
         safe = jnp.where(jnp.isfinite(seen.inner), seen.inner, 0)
         u = jnp.where(jnp.all(jnp.isfinite(u)), u, safe)
-        return ResponseMemory(seen, law), u.astype(precision)
+        return ResponseMemory(seen, law, gate), u.astype(precision)
 
     def snapshot(self, memory: ResponseMemory) -> Snapshot:
         """The size of the taps."""
@@ -139,6 +142,8 @@ class DisturbanceResponse(AbstractLearner):
             plausible=jnp.zeros(0, dtype=bool),
             num_changes=jnp.asarray(0),
             status=(~jnp.all(jnp.isfinite(memory.seen.s))).astype(int),
+            is_fault=memory.gate.is_lost,
+            is_warming=jnp.asarray(False),
             figures={"taps": jnp.linalg.norm(memory.law.taps)},
         )
 

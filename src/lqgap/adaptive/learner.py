@@ -27,12 +27,15 @@ class Snapshot(eqx.Module):
     plausible: Bool[Array, " member"]
     num_changes: Int[Array, ""]  # of the model acted on or its set, so far: a switch is where it grows
     status: Int[Array, ""]  # 0 while it learns, else the number, from one, of one of its `reasons`
+    is_fault: Bool[Array, ""]  # whether the last sample was absurd and counts as lost (`systems.faults`)
+    is_warming: Bool[Array, ""]  # whether it has not begun to control: inputs are random
     figures: dict[str, Float[Array, ""]]  # of its own, traced and drawn by name
 
 
 def nothing_told() -> Snapshot:
     """The snapshot of a policy that does not say what it believes."""
-    return Snapshot(jnp.zeros(0), jnp.zeros(0, dtype=bool), jnp.asarray(0), jnp.asarray(0), {})
+    nothing, no = jnp.zeros(0), jnp.asarray(False)
+    return Snapshot(nothing, nothing.astype(bool), jnp.asarray(0), jnp.asarray(0), no, no, {})
 
 
 class AbstractLearner(AbstractPolicy):

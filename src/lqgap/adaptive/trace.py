@@ -21,6 +21,10 @@ DIVERGED = (
     "ends here, and its sums stay as they are"
 )
 RESUMED = "the learner is in control again"
+FAULT = (
+    "a sample is absurd to every model, with a probability below 1e-50, and counts as lost, as later ones "
+    "will: the sensor has faults, or the state has jumped"
+)
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class Trace:
     is_truth_inside: bool | None  # of the sets of all steps
     diverged_at: int | None  # the step of it, if it has
     num_stopped: int  # steps of an alarm, in which another policy is in control if there is one
+    is_warming: bool  # at the end: it has not begun to control
+    num_faults: int  # samples that were absurd and count as lost; the first is an event
     seconds: np.ndarray  # since the start, after compilation, at the end of every block of steps
 
     @property
@@ -99,6 +105,8 @@ class TraceBuilder:
         self.status = np.zeros(count, dtype=int)
         self.num_changes = np.zeros(count, dtype=int)
         self.num_stopped = np.zeros(count, dtype=int)
+        self.num_faults = np.zeros(count, dtype=int)
+        self.is_warming = np.zeros(count, dtype=bool)
         self.is_inside = np.ones(count, dtype=bool)
         self.diverged_at: list[int | None] = [None] * count
         self.seconds: list[float] = []
@@ -107,12 +115,14 @@ class TraceBuilder:
         """Take in a block that begins at step `first`, of which those after the last do not count."""
         count = min(steps.regret.shape[1], self.last + 1 - first)
         steps = jax.tree.map(lambda leaf: leaf[:, :count], steps)
-        told, at = steps.told, first + np.arange(count)
+        told, at, is_live = steps.told, first + np.arange(count), ~np.asarray(steps.has_diverged)
         self.seconds.append(seconds)
-        self.num_stopped += np.sum(told.status != 0, axis=1)
+        self.num_stopped += np.sum((told.status != 0) & is_live, axis=1)
+        self.is_warming = told.is_warming[:, -1]
         self.is_inside &= np.all(steps.is_inside, axis=1)
         self._note_switches(steps, first, seconds)
-        self._note_events(told, first)
+        self._note_events(told, first, is_live)
+        self._note_faults(np.asarray(told.is_fault) & is_live, first)
         self._note_divergence(steps, first)
         kept = np.flatnonzero((at % self.every == 0) | (at == self.last))
         self.rows.append(
@@ -143,15 +153,18 @@ class TraceBuilder:
                 is_truth_inside=bool(self.is_inside[number]) if self.is_known else None,
                 diverged_at=self.diverged_at[number],
                 num_stopped=int(self.num_stopped[number]),
+                is_warming=bool(self.is_warming[number]),
+                num_faults=int(self.num_faults[number]),
                 seconds=np.asarray(self.seconds),
             )
             for number in range(self.count)
         ]
 
     def _note_switches(self, steps: StepRecord, first: int, seconds: float) -> None:
-        told = steps.told
-        is_switch = np.diff(told.num_changes, axis=1, prepend=self.num_changes[:, None]) > 0
-        self.num_changes = told.num_changes[:, -1]
+        told, before = steps.told, self.num_changes[:, None]
+        changes = np.maximum.accumulate(np.where(steps.has_diverged, before, told.num_changes), axis=1)
+        is_switch = np.diff(changes, axis=1, prepend=before) > 0
+        self.num_changes = changes[:, -1]
         is_switch &= np.asarray([len(kept) < MOST_SWITCHES for kept in self.switches])[:, None]
         for number, index in zip(*map(np.ndarray.tolist, np.nonzero(is_switch)), strict=True):
             switch = Switch(
@@ -164,13 +177,19 @@ class TraceBuilder:
             )
             self.switches[number].append(switch)
 
-    def _note_events(self, told: Snapshot, first: int) -> None:
-        is_new = np.diff(told.status, axis=1, prepend=self.status[:, None]) != 0
+    def _note_events(self, told: Snapshot, first: int, is_live: np.ndarray) -> None:
+        is_new = (np.diff(told.status, axis=1, prepend=self.status[:, None]) != 0) & is_live
         self.status = told.status[:, -1]
         for number, index in zip(*map(np.ndarray.tolist, np.nonzero(is_new)), strict=True):
             status = int(told.status[number, index])
             name, advice = self.reasons[status - 1] if status else ("resumed", RESUMED)
             self.events[number].append(Event(first + index, name, advice))
+
+    def _note_faults(self, is_fault: np.ndarray, first: int) -> None:
+        for number in np.flatnonzero((self.num_faults == 0) & np.any(is_fault, axis=1)):
+            step = first + int(np.argmax(is_fault[number]))
+            self.events[number].append(Event(step, "fault", FAULT))
+        self.num_faults += np.sum(is_fault, axis=1)
 
     def _note_divergence(self, steps: StepRecord, first: int) -> None:
         has_diverged = np.asarray(steps.has_diverged)

@@ -81,6 +81,8 @@ class TrainedPolicy(AbstractLearner):
             plausible=likely_members(bank.log_likelihood, everyone, delta=jnp.asarray(DELTA)),
             num_changes=jnp.asarray(0),
             status=jnp.asarray(0),
+            is_fault=bank.gate.is_lost,
+            is_warming=jnp.asarray(False),
             figures={},
         )
 

@@ -65,7 +65,7 @@ def _table(found: Comparison, family: str) -> Table:
     for last in longest:
         row = [cells.get((last.method, horizon)) for horizon in found.horizons]
         table.add_row(
-            shown(found.contender(last.method).label),
+            shown(found.contender(last.method).label + (" (warm-up)" if last.num_warming else "")),
             *map(_excess, row),
             f"{last.num_diverged} of {len(last.runs)}",
             show(last.switches),

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.arguments import IntLike, read_count, read_key
+from lqgap.batches import in_turn
 from lqgap.evaluation.arguments import read_horizon, read_systems
 from lqgap.evaluation.estimate import AbstractEstimate, have_light_tails
 from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS, block_size, draw_normals, rollout_keys, sum_rollouts
@@ -166,9 +167,7 @@ def _stationary_references(systems: LQG, horizon: int) -> StationaryReference:
 
     def of_member(plant: LQG) -> StationaryReference:
         optimum = solve(plant)
-        # One loop after the other: XLA's thread pool may deadlock on concurrent ones.
-        plant, optimum = jax.lax.optimization_barrier((plant, optimum))
-        plan = plan_filter(plant, num_steps=horizon + 2)
+        plan = plan_filter(in_turn(optimum.J, plant), num_steps=horizon + 2)
         return stationary_reference(plant, optimum, plan.L, plan.S)
 
     return jax.vmap(of_member)(systems)

@@ -1,14 +1,15 @@
 """Online methods against each other: any of the registry, on classes, over horizons, on common noise.
 
 A method is told the class and the horizon and is made as in a study; a trained one is trained over its first
-steps, and run as it is. What is computed is kept in a store, by method, class and horizon: a comparison that
-was stopped goes on, and one with more methods or horizons computes only these. A method that fails on a class
-is left out there, with the reason.
+steps, and run as it is. What is computed is kept in a store at once, by method, class and horizon: a
+comparison that was stopped goes on, one with more methods or horizons computes only these, and two in one
+folder share the work. A method that fails on a class is left out there, with the reason.
 """
 
 import functools
+import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,14 +23,13 @@ from lqgap.adaptive.compare import Measured, measure, pick_truths, read_seeds
 from lqgap.arguments import read_count
 from lqgap.errors import InvalidArgumentError, warn
 from lqgap.experiments.comparison import Cell, ClassOfPlants, Comparison, Contender, LeftOut, OnlineRun
-from lqgap.experiments.contenders import read_classes, read_methods
+from lqgap.experiments.contenders import Families, Ground, Methods, read_classes, read_methods
 from lqgap.experiments.methods.base import AbstractMethod, Knowing, Made, Setting
 from lqgap.experiments.plants import key_for
 from lqgap.experiments.store import Finished, Store, Unit
 from lqgap.experiments.transfer import STORE
 from lqgap.experiments.workers import Outcome, attempt, run_all
 from lqgap.files import require_folder
-from lqgap.simulators import AbstractFamily, Finite
 from lqgap.states import fingerprint
 
 TRAINED_STEPS = 200  # that a trained policy is trained over
@@ -41,7 +41,7 @@ class Task:
     """All that another process needs to know: a method on a class, over the horizons that are missing."""
 
     family: str
-    members: Finite
+    ground: Ground
     name: str
     method: AbstractMethod
     horizons: tuple[int, ...]
@@ -53,7 +53,7 @@ class Task:
         """Where its training over a horizon is kept, whatever it is then run on."""
         if self.folder is None:
             return None
-        configuration = {key: self._configuration[key] for key in ("members", "method", "options")}
+        configuration = {key: self._configuration[key] for key in ("members", "limits", "method", "options")}
         return self.folder / "checkpoints" / Unit("train", configuration | {"horizon": horizon}, seed=0).key
 
     def unit(self, horizon: int) -> Unit:
@@ -61,9 +61,15 @@ class Task:
         return Unit("compare", self._configuration | {"horizon": horizon}, seed=self.seeds[0])
 
     @property
+    def store(self) -> Store | None:
+        """Where results are kept, if they are."""
+        return None if self.folder is None else Store(self.folder / STORE)
+
+    @property
     def _configuration(self) -> dict[str, Any]:
         return {
-            "members": fingerprint(self.members),
+            "members": fingerprint(self.ground.members),
+            "limits": None if self.ground.limits is None else fingerprint(self.ground.limits),
             "method": type(self.method).__name__,
             "options": self.method.model_dump(),
             "seeds": list(self.seeds),
@@ -72,8 +78,8 @@ class Task:
 
 
 def compare(
-    methods: Sequence[str] | Mapping[str, AbstractMethod] | None = None,
-    families: Sequence[str] | Mapping[str, AbstractFamily | Finite] | None = None,
+    methods: Methods = None,
+    families: Families = None,
     horizons: Sequence[int] = (1_000, 10_000),
     seeds: int | Sequence[int] = 20,
     *,
@@ -93,15 +99,18 @@ def compare(
         processes: that compute.
     """
     chosen, classes = read_methods(methods), read_classes(families)
-    spans = sorted({read_count("horizons", each, least=10, most=10_000_000) for each in horizons})
-    numbers = read_seeds(range(seeds) if isinstance(seeds, int) else seeds)
+    spans = sorted(
+        {read_count("horizons", each, least=10, most=10_000_000) for each in _each("horizons", horizons)}
+    )
+    numbers = read_seeds(range(seeds) if isinstance(seeds, int) else _each("seeds", seeds))
+    processes = read_count("processes", processes, least=1, most=1_000)
     place = None if folder is None else Path(folder)
     store = None if place is None else Store(place / STORE)
-    truths = {family: pick_truths(members) for family, members in classes.items()}
+    truths = {family: pick_truths(ground.members) for family, ground in classes.items()}
     tasks = [
         Task(
             family,
-            _with_arrays(members, np.asarray),
+            _with_arrays(ground, np.asarray),
             name,
             method,
             tuple(spans),
@@ -109,10 +118,10 @@ def compare(
             truths[family],
             place,
         )
-        for family, members in classes.items()
+        for family, ground in classes.items()
         for name, method in chosen.items()
     ]
-    cells = _known(store, tasks)
+    cells = _known(tasks)
     missing = [_missing(task, cells) for task in tasks]
     missing = [task for task in missing if task.horizons]
     if missing and place is not None and store is not None:
@@ -127,24 +136,24 @@ def compare(
             progress(f"{task.name} on {task.family}", seconds)
         if outcome.error is not None:
             left_out.append(LeftOut(family=task.family, method=task.name, reason=_reason(outcome.error)))
+            cells |= _known([task])
             continue
-        for horizon, (cell, seconds) in outcome.answer.items():
+        for horizon, (cell, _) in outcome.answer.items():
             cells[task.family, task.name, horizon] = Cell.model_validate(cell)
-            if store is not None:
-                store.put(task.unit(horizon), Finished(cell, None, seconds))
     order = [(task.family, task.name, span) for task in tasks for span in spans]
     return Comparison(
         methods=[
-            Contender(name=name, label=_label(name, m), kind=m.kind, description=m.about)
+            Contender(name=name, label=_label(m), kind=m.kind, description=m.about)
             for name, m in chosen.items()
         ],
         families=[
             ClassOfPlants(
                 name=family,
-                num_members=len(members),
-                truths={name: members.describe(index) for name, index in truths[family].items()},
+                num_members=len(ground.members),
+                truths={name: ground.members.describe(index) for name, index in truths[family].items()},
+                is_limited=ground.limits is not None,
             )
-            for family, members in classes.items()
+            for family, ground in classes.items()
         ],
         horizons=spans,
         seeds=list(numbers),
@@ -158,7 +167,7 @@ def work(task: Task) -> dict[int, tuple[dict[str, Any], float]]:
     import lqgap  # noqa: PLC0415
 
     lqgap.enable_x64()  # a process of its own has settings of its own
-    members = _with_arrays(task.members, jnp.asarray)
+    members = _with_arrays(task.ground, jnp.asarray).members
 
     @functools.cache
     def make(horizon: int) -> Made:
@@ -170,19 +179,42 @@ def work(task: Task) -> dict[int, tuple[dict[str, Any], float]]:
                 ends=False,
                 key=key_for(0, f"train {task.name}"),
                 checkpoints=task.checkpoints(horizon),
+                limits=task.ground.limits,
             )
         )
 
-    cells = {}
-    for horizon in task.horizons:
+    def compute(horizon: int) -> tuple[dict[str, Any], float]:
         start = time.perf_counter()
         made = make(min(horizon, TRAINED_STEPS) if task.method.kind == "trained" else horizon)
         if isinstance(made.policy, Knowing):
             raise InvalidArgumentError(f"{task.name} knows the plant: there is nothing to compare")
-        found = measure(made.policy, members, horizon=horizon, seeds=task.seeds, truths=task.truths)
-        cell = _cell(task, horizon, found).model_dump(mode="json")
-        cells[horizon] = (cell, time.perf_counter() - start)
-    return cells
+        found = measure(
+            made.policy,
+            members,
+            horizon=horizon,
+            seeds=task.seeds,
+            truths=task.truths,
+            limits=task.ground.limits,
+        )
+        return _cell(task, horizon, found).model_dump(mode="json"), time.perf_counter() - start
+
+    return {horizon: _keep(task, horizon, compute) for horizon in task.horizons}
+
+
+def _keep(
+    task: Task, horizon: int, compute: Callable[[int], tuple[dict[str, Any], float]]
+) -> tuple[dict[str, Any], float]:
+    """What is computed goes to the store at once; what another process computes meanwhile is waited for."""
+    store, unit = task.store, task.unit(horizon)
+    if store is None:
+        return compute(horizon)
+    with store.claim(unit):
+        known = store.get(unit)
+        if known is not None and known.error is None:
+            return _named(task, known), known.seconds
+        cell, seconds = compute(horizon)
+        store.put(unit, Finished(cell, None, seconds))
+    return cell, seconds
 
 
 def _cell(task: Task, horizon: int, found: Measured) -> Cell:
@@ -195,6 +227,8 @@ def _cell(task: Task, horizon: int, found: Measured) -> Cell:
             excess=float(trace.excess[-1]),
             switches=trace.num_switches,
             stopped=trace.num_stopped,
+            faults=trace.num_faults,
+            is_warming=trace.is_warming,
             diverged_at=trace.diverged_at,
         )
         for (truth, member), traces in rows
@@ -215,10 +249,18 @@ def _cell(task: Task, horizon: int, found: Measured) -> Cell:
     )
 
 
-def _with_arrays(members: Finite, read_fn: Callable[[Any], Any]) -> Finite:
+def _with_arrays(ground: Ground, read_fn: Callable[[Any], Any]) -> Ground:
     """With arrays of NumPy to send to a process, or of JAX: without double precision it would round them."""
     is_array = lambda leaf: isinstance(leaf, np.ndarray | jax.Array)  # noqa: E731
-    return jax.tree.map(lambda leaf: read_fn(leaf) if is_array(leaf) else leaf, members)
+    members = jax.tree.map(lambda leaf: read_fn(leaf) if is_array(leaf) else leaf, ground.members)
+    return replace(ground, members=members)
+
+
+def _each(name: str, given: Any) -> Sequence[Any]:
+    """The argument, if it is a list with something in it."""
+    if isinstance(given, str) or not isinstance(given, Iterable) or not (items := tuple(given)):
+        raise InvalidArgumentError(f"{name} is {given!r}, expected a list of whole numbers, one at least")
+    return items
 
 
 def _reason(error: str) -> str:
@@ -227,15 +269,19 @@ def _reason(error: str) -> str:
     return text if kind in vars(errors) else error
 
 
-def _known(store: Store | None, tasks: Sequence[Task]) -> dict[tuple[str, str, int], Cell]:
+def _known(tasks: Sequence[Task]) -> dict[tuple[str, str, int], Cell]:
     cells = {}
-    for task in tasks if store is not None else ():
+    for task in tasks:
         for horizon in task.horizons:
-            known = store.get(task.unit(horizon)) if store is not None else None
+            known = None if task.store is None else task.store.get(task.unit(horizon))
             if known is not None and known.error is None:
-                named = known.result | {"family": task.family, "method": task.name}
-                cells[task.family, task.name, horizon] = Cell.model_validate(named)
+                cells[task.family, task.name, horizon] = Cell.model_validate(_named(task, known))
     return cells
+
+
+def _named(task: Task, known: Finished) -> dict[str, Any]:
+    """A result that is kept does not depend on the names it was asked for by."""
+    return known.result | {"family": task.family, "method": task.name}
 
 
 def _missing(task: Task, cells: Mapping[tuple[str, str, int], Cell]) -> Task:
@@ -249,6 +295,9 @@ def _outcomes(tasks: Sequence[Task], processes: int) -> Any:
     return (Outcome(index, *attempt(work, task)) for index, task in enumerate(tasks))
 
 
-def _label(name: str, method: AbstractMethod) -> str:
-    _, brace, options = name.partition("{")
-    return f"{method.label} ({options.rstrip('} ')})" if brace else method.label
+def _label(method: AbstractMethod) -> str:
+    """With the options that are not the usual ones: two variants of a method must not look the same."""
+    options = ", ".join(
+        f"{key} = {json.dumps(value)}" for key, value in method.model_dump(exclude_defaults=True).items()
+    )
+    return f"{method.label} ({options})" if options else method.label

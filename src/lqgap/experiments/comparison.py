@@ -31,6 +31,7 @@ class ClassOfPlants(Part):
     name: str
     num_members: int
     truths: dict[str, str]  # the parameters of each, by what it is: middle, lowest J, ..
+    is_limited: bool = False  # whether its inputs are
 
 
 class OnlineRun(Part):
@@ -42,6 +43,8 @@ class OnlineRun(Part):
     excess: Number
     switches: int
     stopped: int  # steps in which the observations fitted no member
+    faults: int  # samples that were absurd and counted as lost
+    is_warming: bool  # at the end: it has not begun to control
     diverged_at: int | None
 
 
@@ -64,6 +67,11 @@ class Cell(Part):
     def num_diverged(self) -> int:
         """How many runs did."""
         return sum(run.diverged_at is not None for run in self.runs)
+
+    @property
+    def num_warming(self) -> int:
+        """How many were still warming up at the end."""
+        return sum(run.is_warming for run in self.runs)
 
     @property
     def num_seeds(self) -> int:
@@ -129,10 +137,16 @@ class Comparison(Part):
 
     @property
     def warnings(self) -> list[str]:
-        """Who was left out."""
+        """Who was left out, and what excess is above where inputs are limited."""
         labels = {method.name: method.label for method in self.methods}
-        return [
+        left_out = [
             f"{labels[each.method]} is left out on {each.family}: {each.reason}" for each in self.left_out
+        ]
+        return left_out + [
+            f"Inputs of {each.name} are limited: plans, and the optimum that excess is above, are those "
+            f"without limits."
+            for each in self.families
+            if each.is_limited
         ]
 
     def contender(self, name: str) -> Contender:
@@ -140,9 +154,9 @@ class Comparison(Part):
         return next(method for method in self.methods if method.name == name)
 
     def at(self, family: str, horizon: int) -> list[Cell]:
-        """All methods on a class over a horizon, best first; those that diverged come last."""
+        """All methods on a class over a horizon, best first; last who only warmed up, or diverged."""
         found = [cell for cell in self.cells if (cell.family, cell.horizon) == (family, horizon)]
-        return sorted(found, key=lambda cell: (cell.num_diverged, math.isnan(cell.mean), cell.mean))
+        return sorted(found, key=lambda c: (c.num_diverged, c.num_warming, math.isnan(c.mean), c.mean))
 
     def records(self) -> list[dict[str, Any]]:
         """A row for every run, as `pandas.DataFrame` takes them."""
@@ -173,6 +187,7 @@ class Comparison(Part):
                 "share": cell.mean / (cell.optimum * (cell.horizon + 1)),
                 "switches": cell.switches,
                 "diverged": cell.num_diverged,
+                "warming": cell.num_warming,
                 "runs": len(cell.runs),
                 "seconds_per_step": cell.seconds_per_step,
             }
@@ -191,7 +206,7 @@ def _is_worse(cell: Cell, best: Cell) -> bool:
 
     Where a few runs carry a mean its error is as large as itself, and only the signs can tell.
     """
-    if best.num_diverged or math.isnan(cell.mean):
+    if best.num_diverged or math.isnan(cell.mean) or cell.num_warming > best.num_warming:
         return True
     theirs = {(run.truth, run.seed): run.excess for run in best.runs}
     by_seed: dict[int, list[float]] = {}

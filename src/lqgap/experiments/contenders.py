@@ -9,6 +9,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +31,31 @@ CLASSES = (
     "overactuated",
 )
 MOST_POINTS, MOST_MEMBERS = 5, 81  # of a class whose points are not given
+Families = Sequence[str] | Mapping[str, AbstractFamily | Finite] | None
+Methods = Sequence[str] | Mapping[str, AbstractMethod] | None
 SPEC = re.compile(r"\s*([^\s{]+)\s*(\{.*\})?\s*", re.DOTALL)
 
 
-def read_methods(methods: Sequence[str] | Mapping[str, AbstractMethod] | None) -> dict[str, AbstractMethod]:
+@dataclass(frozen=True)
+class Ground:
+    """A class that methods are compared on, and the limits of its inputs, if there are some."""
+
+    members: Finite
+    limits: Any = None
+
+
+def read_methods(methods: Methods) -> dict[str, AbstractMethod]:
     """Methods by name, with their options."""
     if methods is None:
         methods = [name for name, method in METHODS.items() if method.kind != "reference"]
+    _require_named("methods", methods, "Method")
     found = dict(methods) if isinstance(methods, Mapping) else {spec: _method(spec) for spec in methods}
     for name, method in found.items():
+        if not isinstance(method, AbstractMethod):
+            raise InvalidArgumentError(
+                f"methods has a {type(method).__name__} as {name!r}, expected a method of METHODS with its "
+                f"options; a learner or a policy of your own is run by lqgap.adaptive.run_many"
+            )
         if method.kind == "reference":
             raise InvalidArgumentError(f"{name} is what all others are measured against: its excess is zero")
     if not found:
@@ -46,22 +63,38 @@ def read_methods(methods: Sequence[str] | Mapping[str, AbstractMethod] | None) -
     return found
 
 
-def read_classes(
-    families: Sequence[str] | Mapping[str, AbstractFamily | Finite] | None,
-) -> dict[str, Finite]:
+def read_classes(families: Families) -> dict[str, Ground]:
     """Finite classes by name."""
+    families = CLASSES if families is None else families
+    _require_named("families", families, "Family")
     if isinstance(families, Mapping):
-        found = {
-            name: family if isinstance(family, Finite) else _grid(family) for name, family in families.items()
-        }
+        found = {name: Ground(_finite(name, family)) for name, family in families.items()}
     else:
-        named = [_class(spec) for spec in (CLASSES if families is None else families)]
-        found = dict(named)
-        if len(found) < len(named):
-            raise InvalidArgumentError("families has two classes of one name: give them by name, in Python")
+        found = {spec.strip(): _class(spec) for spec in families}
+        if len(found) < len(families):
+            raise InvalidArgumentError("families has two classes of one name: give each once")
     if not found:
         raise InvalidArgumentError("families is empty, expected at least one")
     return found
+
+
+def _require_named(name: str, given: Any, kind: str) -> None:
+    if isinstance(given, Mapping) or (
+        isinstance(given, Sequence) and all(isinstance(each, str) for each in given) and given != str(given)
+    ):
+        return
+    raise InvalidArgumentError(
+        f"{name} is {given!r:.80}, expected a list of names, or a dict of name: {kind}"
+    )
+
+
+def _finite(name: str, family: Any) -> Finite:
+    if not isinstance(family, AbstractFamily | Finite):
+        raise InvalidArgumentError(
+            f"families has a {type(family).__name__} as {name!r}, expected a family or a finite class: one "
+            f"of your plants is lqgap.Finite(lqgap.stack([...]))"
+        )
+    return family if isinstance(family, Finite) else _grid(family)
 
 
 def _split(spec: str) -> tuple[str, dict[str, Any]]:
@@ -84,17 +117,18 @@ def _method(spec: str) -> AbstractMethod:
     return check_study(table, Source(f"method {spec!r}", Path())).methods.chosen[name]
 
 
-def _class(spec: str) -> tuple[str, Finite]:
+def _class(spec: str) -> Ground:
     name, options = _split(spec)
     if name.endswith(".toml") and not options:
         study, source = read_study(name)
         found = Plants(study, source, trust=False)
-        if found.signals.limits or found.signals.rate_limits:
+        if found.study.plant.loads and (found.signals.limits or found.signals.rate_limits):
             raise source.error(
                 ("plant",),
-                "inputs are limited, which comparisons of online methods do not know: leave that out",
+                "inputs of plants with loads are limited, which comparisons of online methods do not know: "
+                "leave out one of both",
             )
-        return Path(name).stem, found.members
+        return Ground(found.members, found.limits)
     if name not in plants.FAMILIES:
         hint = did_you_mean(name, plants.FAMILIES) or f"; there are {', '.join(plants.FAMILIES)}"
         raise InvalidArgumentError(f"there is no family {name!r}{hint}")
@@ -105,7 +139,7 @@ def _class(spec: str) -> tuple[str, Finite]:
             hint = did_you_mean(quantity, known) or f"; there are {', '.join(known)}"
             raise InvalidArgumentError(f"{name} has no quantity {quantity!r}{hint}")
     family = make(**{quantity: _extent(value) for quantity, value in options.items()})
-    return name, _grid(family) if points is None else family.grid(points)
+    return Ground(_grid(family) if points is None else family.grid(points))
 
 
 def _extent(value: Any) -> Any:

@@ -26,6 +26,7 @@ FORMAT = 1
 PRECISION = "float64"
 APPLICATION = 0x6C716770  # "lqgp", in the header of the file
 PATIENCE = 60.0  # seconds to wait for another process
+MAX_WAIT = 1e6  # seconds to wait for what another process computes
 TABLE = """
 CREATE TABLE IF NOT EXISTS units (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, configuration TEXT NOT NULL, result TEXT, error TEXT,
@@ -144,6 +145,20 @@ class Store:
                 connection.execute("DELETE FROM units WHERE key = ?", (unit.key,))
             connection.execute(f"INSERT OR IGNORE INTO units VALUES ({','.join('?' * len(row))})", row)  # noqa: S608
             connection.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def claim(self, unit: Unit) -> Iterator[None]:
+        """Hold a unit while it is computed: other processes wait, and go on if this one is killed."""
+        path = self.path.with_name("claims") / unit.key
+        path.parent.mkdir(parents=True, exist_ok=True)
+        connection = sqlite3.connect(path, timeout=MAX_WAIT, isolation_level=None)
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+            yield
+        finally:
+            connection.close()
+            with contextlib.suppress(OSError):
+                path.unlink()
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -121,7 +121,7 @@ def _read(members: Any, num_steps: Any) -> tuple[Finite, int]:
         raise InvalidArgumentError(
             f"member {index} ({members.describe(index)}) has an unstable open loop (spectral radius "
             f"{radii[index]:.6g}): random inputs alone would let it diverge; probe in a closed loop, as "
-            f"lqgap.policies.ProbingBank does"
+            f"lqgap.policies.DualBank does"
         )
     return members, read_count("num_steps", num_steps, least=1, most=10_000_000)
 

@@ -4,16 +4,15 @@
     log posterior:  log_prior_i + l_i / temperature
     u = - sum_i posterior_i K^i xhat^i      (mixture)
     u = - K^j xhat^j                        (map: j the likeliest; thompson: j drawn at each step)
+    K^i = optimal gain of i, times I + doubt shaping_i / 5 ,     doubt = N/(N-1) (1 - sum_i posterior_i^2)
+
+so that what training shapes is what is done in doubt: once a member is certain its optimal gain is played.
 
 Filters are exact from the first observation on and steady once they have settled (with `filters="steady"`,
 constant). Gains are those of the long run, so that a bank goes on for ever, or with a horizon those of each
 step of a task that ends. The filters' gains are planned for records without losses, and what losses change is
-remembered: filters and likelihoods stay exact (`systems.losses`).
-
-A sample that is absurd to every member, whose smallest e'S^-1 e has a probability below 1e-50, is a fault of
-the sensor and counts as lost. But it may also be a jump of the state, a first state far off, or a plant that
-no member is like. So fifty samples that are not absurd buy the right to lose one, three at most are saved
-up, and an absurd sample that is taken in for want of it ends what was saved.
+remembered: filters and likelihoods stay exact (`systems.losses`). A sample that is absurd to every member
+counts as lost (`systems.faults`).
 """
 
 from collections.abc import Sequence
@@ -23,8 +22,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
-from scipy.special import chdtri
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.arguments import IntLike, is_concrete, read_count
 from lqgap.errors import InvalidArgumentError, NotConvergedError
@@ -32,6 +30,7 @@ from lqgap.policies.optimal import FILTERS
 from lqgap.policies.policy import AbstractPolicy, entry_at, move_ahead, require_one_of
 from lqgap.policies.target import AbstractTarget, Origin
 from lqgap.systems import LQG, Optimum, solve_finite
+from lqgap.systems.faults import Gate, is_absurd
 from lqgap.systems.innovation import fill_lost
 from lqgap.systems.losses import AbstractLosses, Losses
 from lqgap.systems.natural import naturalize
@@ -40,8 +39,6 @@ from lqgap.systems.setpoints import Rest, find_rest
 from lqgap.systems.settling import settle_filters
 
 MODES = ("mixture", "map", "thompson")
-ABSURD = 1e-50  # probability below which a sample is absurd
-CALM, MAX_LOST = 50, 3
 SHAPING_UNIT = 0.2  # of a gain: a change that matters about as much as one of the prior or the temperature
 
 
@@ -52,8 +49,7 @@ class BankMemory(eqx.Module):
     losses: AbstractLosses  # of every member
     target: AbstractTarget  # of every member
     log_likelihood: Float[Array, " member"]
-    credit: Int[Array, ""]  # samples that were not absurd, of which CALM pay for one that counts as lost
-    is_lost: Bool[Array, ""]  # whether the last one did
+    gate: Gate
     time: Int[Array, ""]
     key: PRNGKeyArray
 
@@ -68,7 +64,7 @@ class ModelBank(AbstractPolicy):
         filters: exact from the first step on ("varying"), or constant ("steady").
 
     Filters run in the natural coordinates of each member (`systems.natural`). Trainable are the `shaping` of
-    the gains in them, K^i (I + shaping_i / 5), the prior and the temperature.
+    the gains in them, K^i (I + doubt shaping_i / 5), the prior and the temperature.
     """
 
     A: Float[Array, "member state state"]
@@ -156,8 +152,7 @@ class ModelBank(AbstractPolicy):
             losses=jax.vmap(Losses)(jnp.zeros_like(self.A)),
             target=Origin(),
             log_likelihood=jnp.zeros_like(self.A[:, 0, 0]),
-            credit=jnp.asarray(0),
-            is_lost=jnp.asarray(False),
+            gate=Gate.unused(),
             time=jnp.asarray(0),
             key=key,
         )
@@ -184,13 +179,12 @@ class ModelBank(AbstractPolicy):
         L, S = jax.vmap(lambda losses, C, L, S: losses.gains(C, L, S))(memory.losses, self.C, *planned)
         predicted = jnp.einsum("kij,kj->ki", self.A, memory.xhat) + self.B @ u_last
         filled = jax.vmap(lambda C, S, x: fill_lost(y - C @ x, S))(self.C, S, predicted)
-        is_absurd = jnp.min(filled.distance) > chdtri(self.num_outputs, ABSURD)
-        is_lost = is_absurd & (memory.credit >= CALM)
+        gate = memory.gate.judge(is_absurd(filled.distance, self.num_outputs))
         innovation, evidence = (
-            jnp.where(is_lost, 0, part) for part in (filled.innovation, filled.log_density)
+            jnp.where(gate.is_lost, 0, part) for part in (filled.innovation, filled.log_density)
         )
         xhat = predicted + jnp.einsum("kij,kj->ki", L, innovation)
-        seen = ~(jnp.isnan(y) | is_lost)
+        seen = ~(jnp.isnan(y) | gate.is_lost)
         memory = BankMemory(
             xhat=xhat,
             losses=jax.vmap(lambda losses, *model: losses.after(*model, seen))(
@@ -198,13 +192,14 @@ class ModelBank(AbstractPolicy):
             ),
             target=memory.target.move(),
             log_likelihood=memory.log_likelihood + evidence,
-            credit=spend(memory.credit, is_absurd),
-            is_lost=is_lost,
+            gate=gate,
             time=now + 1,
             key=memory.key,
         )
         steer = jax.vmap(lambda target, gain, x: target.steer(gain, x))
-        return memory, steer(memory.target, self._shape(K), xhat)
+        # Gains that are the same for all rollouts: mixed, each would have its own.
+        optimal, shaped = (steer(memory.target, gains, xhat) for gains in (K, self._shape(K)))
+        return memory, optimal + self.doubt(memory) * (shaped - optimal)
 
     def log_posterior(self, memory: BankMemory) -> Float[Array, " member"]:
         """Log of the posterior weights, up to a constant."""
@@ -214,14 +209,15 @@ class ModelBank(AbstractPolicy):
         """The posterior weights."""
         return jax.nn.softmax(self.log_posterior(memory))
 
+    def doubt(self, memory: BankMemory) -> Float[Array, ""]:
+        """N/(N-1) (1 - sum w^2): one if all are as likely, or there is one alone; zero if one is certain."""
+        count = len(self.log_prior)
+        if count == 1:
+            return jnp.ones_like(self.log_temperature)
+        return count / (count - 1) * (1 - jnp.sum(self.weights(memory) ** 2))
+
     def _shape(self, K: Float[Array, "member input state"]) -> Float[Array, "member input state"]:
         return K + SHAPING_UNIT * K @ self.shaping
-
-
-def spend(credit: Int[Array, ""], is_absurd: Bool[Array, ""]) -> Int[Array, ""]:
-    """What is left of the right to lose absurd samples after another one; it is lost if there are `CALM`."""
-    saved = jnp.where(is_absurd, 0, jnp.minimum(credit + 1, MAX_LOST * CALM))
-    return jnp.where(is_absurd & (credit >= CALM), credit - CALM, saved)
 
 
 def _trained(bank: ModelBank) -> tuple[Any, ...]:

@@ -178,7 +178,11 @@ class Controller:
             raise InvalidArgumentError(f"{name} has shape {vector.shape}, expected ({size},)")
         bad = np.isinf(vector) if nan_allowed else ~np.isfinite(vector)
         if bad.any():
-            hint = "; a lost observation is None" if name == "y" else ""
+            hint = (
+                "; a lost observation is None, a lost component NaN with nan_is_lost=True"
+                if name == "y"
+                else ""
+            )
             raise InvalidArgumentError(f"{name} at step {self._time} is not finite: {vector.tolist()}{hint}")
         if not (is_wild := np.abs(vector) > WILD).any():
             return vector

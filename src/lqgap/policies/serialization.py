@@ -1,8 +1,8 @@
 """Policies in files: the arrays as they are, and a header that says how they fit together.
 
-The header is a tree in JSON. A node is a class of a fixed list with its fields, a tuple, a plain value, the
-name of a function, or the name of an array; a file can name nothing else, and nothing is unpickled. What is
-read must be able to make a step.
+The header is a tree in JSON. A node is a class of a fixed list with its fields, a tuple, a plain value, or
+the name of an array; a file can name nothing else, and nothing is unpickled. What is read must be able to
+make a step.
 """
 
 import dataclasses
@@ -26,12 +26,12 @@ from lqgap.errors import CorruptFileError, InvalidArgumentError
 from lqgap.policies.bank import MODES
 from lqgap.policies.policy import AbstractPolicy, require_policy
 
-FORMAT = 2
+FORMAT = 3  # in 2 the shaping of a bank did not fade with doubt
 KIND = "policy"
 PACKAGES = ("lqgap.policies", "lqgap.adaptive")  # by name: the second is of a layer above
 MAY_BE = {"log_prior": -np.inf, "log_weights": -np.inf, "excess": np.inf}
 MAY_BE |= {"low": -np.inf, "high": np.inf, "rate": np.inf}  # of limits
-NETWORKS = (eqx.nn.GRUCell, eqx.nn.Linear, eqx.nn.MLP)
+NETWORKS = (eqx.nn.GRUCell, eqx.nn.Linear)
 MAX_STEPS, MAX_LENGTH = 1_000_000, 100_000  # of plans and of vectors: what a constructor would refuse
 SOUND: dict[str, Callable[[dict[str, Any]], bool]] = {  # plain values that no array gives away as forged
     "mode": lambda fields: fields["mode"] in MODES,
@@ -71,7 +71,8 @@ def load_policy(path: str | os.PathLike[str]) -> AbstractPolicy:
         header = json.loads(text)
         if header["format"] != FORMAT:
             raise CorruptFileError(
-                f"{os.fspath(path)} has the format {header['format']!r}, and this version reads {FORMAT}"
+                f"{os.fspath(path)} has the format {header['format']!r} of another version of lqgap, this "
+                f"one reads {FORMAT}: make or train the policy anew, and save it"
             )
         for name, array in arrays.items():
             if not _is_sound(name, array):
@@ -97,9 +98,6 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> dict[str, A
         return {"class": type(value).__name__, "fields": fields}
     if _is_plain(value):
         return {"value": value}
-    for known, function in _functions().items():
-        if value is function:
-            return {"function": known}
     raise InvalidArgumentError(
         f"{name} is a {type(value).__name__}, which a policy file cannot hold: it is for lqgap's policies"
     )
@@ -111,8 +109,6 @@ def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         return jax.device_put(arrays[content])  # no program for every shape
     if kind == "tuple":
         return tuple(_decode(item, arrays) for item in content)
-    if kind == "function":
-        return _functions()[content]
     if kind == "value":
         if not _is_plain(content):
             raise ValueError(f"{content!r} is not a plain value")
@@ -158,13 +154,6 @@ def _classes(package: str) -> dict[str, type]:
     policies = [cls for cls in exported if isinstance(cls, type) and issubclass(cls, AbstractPolicy)]
     inside = [part for cls in policies for part in cls.parts]
     return {cls.__name__: cls for cls in (*policies, *inside, *NETWORKS) if not inspect.isabstract(cls)}
-
-
-@functools.cache
-def _functions() -> dict[str, Callable[..., Any]]:
-    """The activations of networks; Equinox has a function of its own for none."""
-    none = eqx.nn.MLP(1, 1, 1, depth=0, key=jax.random.key(0)).final_activation
-    return {"tanh": jnp.tanh, "identity": none}
 
 
 def _is_sound(name: str, array: np.ndarray) -> bool:

@@ -19,6 +19,7 @@ from lqgap.report.page import Section, assemble
 from lqgap.report.palette import Style, styles_of_methods
 
 PAGE = "comparison.html"
+FEW = 5  # seeds, with fewer of which intervals say little
 MarksFn = Callable[[Cell, Style, str], list[Points]]
 SETTLED, STEADY = (
     0.1,
@@ -72,18 +73,20 @@ def verdict(found: Comparison, family: str) -> str:
     best, peers = cells[0], equals(cells)[1:]
     if best.num_diverged:
         return f"Every method diverged in some run; {_label(found, best)} did least often."
-    text = f"{_label(found, best)} pays least: {_value(best)}{_share(best)}. {_course(best)}"
-    if peers:
-        text += f" Not clearly worse on the same noise: {', '.join(_label(found, cell) for cell in peers)}."
+    if best.num_warming:
+        return "No method did more than warm up in all runs: take a longer horizon."
     others = [cell for cell in cells if cell is not best and cell not in peers]
-    if held := [cell for cell in others if not cell.num_diverged]:
-        text += " " + _behind(found, best, held[0])
-        if held[-1] is not held[0]:
-            text += " " + _behind(found, best, held[-1])
-    for cell in others:
-        if cell.num_diverged:
-            text += f" {_label(found, cell)} diverged in {cell.num_diverged} of {len(cell.runs)} runs."
-    return text
+    held = [cell for cell in others if not cell.num_diverged and not cell.num_warming]
+    ends = held[:1] + held[1:][-1:]  # who comes next, and who comes last
+    return " ".join(
+        [
+            *([f"Too few seeds for a verdict, {best.num_seeds}."] if best.num_seeds < FEW else []),
+            f"{_label(found, best)} pays least: {_value(best)}{_share(best)}. {_course(best)}",
+            *([_ties(found, peers)] if peers else []),
+            *(_behind(found, best, cell) for cell in ends),
+            *(_failure(found, cell) for cell in others if cell.num_diverged or cell.num_warming),
+        ]
+    )
 
 
 def growth_figure(found: Comparison) -> Figure:
@@ -223,6 +226,19 @@ def _behind(found: Comparison, best: Cell, other: Cell) -> str:
     elif _late(other) > max(SETTLED, _late(best)):
         why = "it takes longer to learn"
     return f"{_label(found, other)} pays {factor}: {why}."
+
+
+def _ties(found: Comparison, peers: list[Cell]) -> str:
+    labels = ", ".join(_label(found, cell) for cell in peers)
+    return f"Not clearly worse on the same noise, with too few seeds to tell: {labels}."
+
+
+def _failure(found: Comparison, cell: Cell) -> str:
+    """That a method diverged or did no more than warm up."""
+    label, count = _label(found, cell), len(cell.runs)
+    if cell.num_diverged:
+        return f"{label} diverged in {cell.num_diverged} of {count} runs."
+    return f"{label} did no more than warm up in {cell.num_warming} of {count} runs: its excess is no result."
 
 
 def _late(cell: Cell) -> float:

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from lqgap.arguments import IntLike, is_concrete, read_count
+from lqgap.batches import in_turn
 from lqgap.errors import NotConvergedError
 from lqgap.linalg.riccati import RiccatiSolution, RiccatiStep, riccati_recursion, solve_riccati
 from lqgap.systems.kalman import plan_filter
@@ -75,9 +76,7 @@ def plan_finite(plant: LQG, steady: RiccatiSolution | None, *, horizon: int) -> 
             lambda constant: jnp.broadcast_to(constant, (horizon + 1, *constant.shape)),
             RiccatiStep(P_last, steady.K, steady.M),
         )
-    # One loop after the other: XLA's thread pool may deadlock on concurrent ones.
-    plant, control, P_last = jax.lax.optimization_barrier((plant, control, P_last))
-    estimate = plan_filter(plant, num_steps=horizon + 1)
+    estimate = plan_filter(in_turn(control.P, plant), num_steps=horizon + 1)
     Sigma_last = plant.A @ estimate.Sigma_filtered[-1] @ plant.A.T + plant.W
     value = (
         jnp.sum(control.P * (estimate.Sigma - estimate.Sigma_filtered))

@@ -82,6 +82,5 @@ def _next_covariance(plant: LQG, cov: Array) -> Array:
 
 @eqx.filter_jit
 def _gains(systems: LQG, optima: Optimum, length: int, *, is_settled: bool) -> FilterGains:
-    systems, optima = jax.lax.optimization_barrier((systems, optima))  # one loop at a time
     plans = jax.vmap(lambda plant: plan_filter(plant, num_steps=length), out_axes=1)(systems)
     return FilterGains(L=plans.L.at[-1].set(optima.L), S=plans.S.at[-1].set(optima.S), is_settled=is_settled)

@@ -26,7 +26,7 @@ class TrainingOptions:
         patience: validations without improvement after which training stops by itself.
         tolerance: relative improvement that counts as one.
         polish: most updates that follow, with smoothed derivatives (see `training.derivative`); if left out,
-            as many as `steps` for a `ProbingBank`, whose choices between members have no derivative, and none
+            as many as `steps` for a `DualBank`, whose choices between inputs have no derivative, and none
             for other policies.
         smoothing: the spread of the cloud of parameters then, relative to the size of what is trained.
         backprop_decay: the share of a derivative that passes from a step of a rollout to the one before it,

@@ -36,6 +36,7 @@ from lqgap.training.result import TrainingResult
 HOPELESS = 100.0  # times the optimal cost: a policy that loses more does not stabilise the plant
 NEGLIGIBLE = 1e-6  # times the optimal cost: there is nothing to improve
 SEARCH_ROLLOUTS = 128
+FRESH = 4  # times the rollouts of a validation
 
 DrawMembersFn = Callable[[Array, int], Finite]  # of the members of so many updates
 
@@ -91,17 +92,26 @@ class TrainingTask:
         """
         begun = self.policy
         outcome = Outcome(begun, members, weights, is_converged=False, is_robust=is_robust)
-        if is_robust and answers(begun, members.systems):
-            outcome = self.answer(outcome)
+        has_answered = is_robust and answers(begun, members.systems)
+        outcome = answered = self.answer(outcome) if has_answered else outcome
         objective = self._objective(members)
         outcome = self._stage(objective, outcome, "descend", like=begun, draw=draw)
         if self.options.updates_of("polish", begun) and not is_exact(objective):
             outcome = self._stage(objective, outcome, "polish", like=outcome.policy, draw=draw)
-        return outcome
+        return self._better(answered, outcome) if has_answered else outcome
 
     def answer(self, before: Outcome) -> Outcome:
         """The stage in which the prior of a bank of the members follows the adversary."""
         return self._stage(self._objective(before.members), before, "answer", like=before.policy)
+
+    def _better(self, answered: Outcome, descended: Outcome) -> Outcome:
+        """On fresh noise: after an answer derivatives find little, and the best of validations is lucky."""
+        count = FRESH * self.options.validation_rollouts_for(len(answered.members))
+        key = jax.random.fold_in(self.key, 2**31 - 2)
+        before, after = (
+            np.max(self.gaps(each.policy, each.members, key, count)) for each in (answered, descended)
+        )
+        return descended if after < before else answered
 
     def _objective(self, members: Finite) -> AbstractObjective:
         return make_objective(

@@ -44,14 +44,14 @@ def learner_of(name, window=6):
 
 
 @eqx.filter_jit
-def drive(learner, plant, normals, is_lost, limit, key):
-    """Memories of all steps, observations and applied inputs; some observations are lost."""
+def drive(learner, plant, normals, errors, limit, key):
+    """Memories of all steps, observations and applied inputs; what is seen has errors, NaN where it is lost."""
 
     def step(carry, now):
         memory, x, u_last = carry
-        normal, lost = now
+        normal, error = now
         y = plant.C @ x + normal[-len(plant.C) :]
-        memory, u = learner.step(memory, jnp.where(lost, jnp.nan, y), u_last)
+        memory, u = learner.step(memory, y + error, u_last)
         u = jnp.clip(u, -limit, limit)
         x = plant.A @ x + plant.B @ u + normal[: len(plant.A)]
         return (memory, x, u), (
@@ -63,15 +63,33 @@ def drive(learner, plant, normals, is_lost, limit, key):
         )
 
     start = (learner.init(key), jnp.zeros(len(plant.A)), jnp.zeros(plant.B.shape[1]))
-    return jax.lax.scan(step, start, (normals, is_lost))[1]
+    return jax.lax.scan(step, start, (normals, errors))[1]
 
 
-def driven(name, plant=None, *, share=0.0, limit=np.inf, seed=0, window=6):
+def driven(name, plant=None, *, share=0.0, limit=np.inf, seed=0, window=6, errors=0.0):
     plant = spring() if plant is None else plant
     draws = np.random.default_rng(seed)
     normals = draws.normal(size=(STEPS, len(plant.A) + len(plant.C)))
-    is_lost = draws.uniform(size=STEPS) < share
-    return drive(learner_of(name, window), plant, normals, is_lost, jnp.asarray(limit), jax.random.key(seed))
+    errors = np.where(draws.uniform(size=STEPS) < share, np.nan, errors)
+    return drive(learner_of(name, window), plant, normals, errors, jnp.asarray(limit), jax.random.key(seed))
+
+
+@pytest.mark.parametrize("at", [60, 300])  # of the warm-up, and in control
+@every
+def test_a_fault_of_the_sensor_counts_as_lost(name, at):
+    wild, lost = (driven(name, errors=np.where(np.arange(STEPS) == at, size, 0)) for size in (1e4, np.nan))
+    np.testing.assert_array_equal(np.flatnonzero(wild[2].is_fault), [at])
+    np.testing.assert_allclose(wild[1], lost[1], rtol=1e-9, atol=1e-9)
+
+
+@every
+def test_large_samples_that_go_on_are_taken_in(name):
+    """A first state far off is no fault; of a sensor whose zero jumps, three samples are lost."""
+    told = driven(name, errors=1e3 * 0.8 ** np.arange(STEPS))[2]
+    assert not np.any(told.is_fault)
+    told, count = driven(name, errors=np.where(np.arange(STEPS) >= 300, 1e3, 0))[2:4]
+    assert np.flatnonzero(told.is_fault).tolist() == [300, 301, 302]
+    assert count[-1] > count[299] + 80
 
 
 @every
@@ -138,7 +156,8 @@ def test_the_schedule_doubles_and_models_that_fail_are_tried_again():
 
 
 def test_the_guard_hands_over_and_takes_back():
-    """A burst of noise is an excursion: no input while it lasts, a model at once, then control again."""
+    """A jump of the state is an excursion: three samples of it count as lost, then no input while it lasts, a
+    model at once, and control again."""
     learner, plant = learner_of("certainty equivalence"), spring()
     draws, x, u_last = np.random.default_rng(1), np.zeros(2), np.zeros(1)
     memory, step, statuses, plans = learner.init(jax.random.key(1)), eqx.filter_jit(learner.step), [], []
@@ -153,7 +172,7 @@ def test_the_guard_hands_over_and_takes_back():
         kick = 20 * np.sqrt(ceiling) if t == 300 else 0.0
         x = np.asarray(plant.A) @ x + np.asarray(plant.B) @ u_last + draws.normal(size=2) + [kick, 0]
     at = statuses.index(loop.GUARDED)
-    assert at == 301
+    assert at == 304
     assert plans[301] == plans[300] + 1
     assert statuses[-1] == 0
 

@@ -56,3 +56,4 @@ def test_lazy_episodes_are_at_most_one_step_longer_than_the_one_before():
         lengths.append(int(memory.rule.length))
     ends = [n for n, after in itertools.pairwise(lengths) if after == 1]
     assert ends == list(range(1, len(ends) + 1))
+    assert memory.num_changes == 0  # a draw among members that are the same plant is no switch

@@ -8,7 +8,7 @@ from random_systems import random_plant
 
 import lqgap as lg
 from lqgap.evaluation.gap import references_of
-from lqgap.policies import ModelBank, ProbingBank
+from lqgap.policies import DualBank
 from lqgap.theory.lower_bounds.belief import (
     Quadrature,
     _search,
@@ -141,7 +141,7 @@ def test_only_small_problems_are_programmed():
 @pytest.mark.slow
 def test_training_reaches_the_exact_minimax():
     exact = belief_bound(references_of(opposite(), horizon=2), num_steps=2)
-    bank = ProbingBank(ModelBank(opposite(), horizon=2), key=jax.random.key(0))
+    bank = DualBank(opposite(), horizon=2)
     options = TrainingOptions(
         steps=600,
         num_rollouts=512,

@@ -65,6 +65,11 @@ class AbstractCertain(AbstractIdentified):
         s = state + model.B @ u_last
         return model.A @ s + model.F @ fill_lost(y - model.C @ s, model.S).innovation
 
+    def surprise(self, plan: LinearPlan, state: Array, y: Array, u_last: Array) -> Float[Array, ""]:
+        """By the model that is acted on."""
+        model = plan.design.plant
+        return fill_lost(y - model.C @ (state + model.B @ u_last), model.S).distance
+
     def respond(self, memory: IdentifiedMemory, normal: Array) -> tuple[None, Array]:
         """By the model, with the probe."""
         size = self.probing * jnp.maximum(memory.time, 1) ** -0.25

@@ -8,7 +8,8 @@
 All samples count, those of the closed loop too. The guard: where y'Qy exceeds four times its maximum of the
 warm-up, or an input is not finite, the stabiliser takes over (zero input, if there is none) until y'Qy is
 below this maximum. A new model changes the coordinates of the belief, which is computed again from the last
-60 samples. Through lost samples beliefs are predicted, and the sums leave them out.
+60 samples. Through lost samples beliefs are predicted, and the sums leave them out. A sample that is absurd
+to the model acted on, or in the warm-up larger than a stable plant's, counts as lost (`systems.faults`).
 
 Models are made in a loop of no or one turn: side by side with other runs it turns only if one of them is due,
 so that a step costs as much as the samples it adds, at O(log t) steps apart.
@@ -28,18 +29,20 @@ from lqgap.adaptive.identified.knowledge import UnknownPlant
 from lqgap.adaptive.learner import AbstractLearner, Snapshot
 from lqgap.identification.streaming import LARGEST, Stream
 from lqgap.linalg import quadratic
+from lqgap.systems.faults import Gate, is_absurd
 
 NUM_QUIET = 20
 FIRST, LAST = 2, 8  # times d: when a model is tried first, and when it is used without a certificate
 RETRY, GROWTH = 1.25, 2.0
 GUARD = 4.0  # times the largest y'Qy of the warm-up
-GROWTH_LIMIT = 1e4  # times the mean y'Qy without input: no stable plant comes there by random inputs
+GROWTH_LIMIT = 1e4  # times the mean y'Qy without input
 GUARDED, UNMODELLED, GROWING = 1, 2, 3
 REASONS = (
     (
         "guard",
         "outputs are far larger than in the warm-up, or an input is not finite: the stabiliser, or no input, "
-        "is in control until they are not; if this does not end, the plant is not stable: give a stabilizer",
+        "is in control until they are not; if this does not end, the plant is not stable: give UnknownPlant "
+        "a linear controller that makes it so, stabilizer=",
     ),
     (
         "no model",
@@ -48,8 +51,8 @@ REASONS = (
     ),
     (
         "growth",
-        "outputs grow by orders of magnitude while nothing is known: the plant is not stable; give a "
-        "stabilizer, a linear controller that is",
+        "outputs grow by orders of magnitude while nothing is known: the plant is not stable; give "
+        "UnknownPlant a linear controller that makes it so, stabilizer=",
     ),
 )
 
@@ -92,6 +95,7 @@ class IdentifiedMemory(eqx.Module):
     num_plans: Int[Array, ""]
     num_trips: Int[Array, ""]
     stabilizer: Any
+    gate: Gate
 
 
 def in_double(tree: Any) -> Any:
@@ -127,6 +131,12 @@ class AbstractIdentified(AbstractLearner):
         """The plan's state after another observation."""
 
     @abc.abstractmethod
+    def surprise(
+        self, plan: Any, state: Any, y: Float[Array, " output"], u_last: Float[Array, " input"]
+    ) -> Float[Array, ""]:
+        """e' S^-1 e of another observation, by the plan."""
+
+    @abc.abstractmethod
     def respond(self, memory: IdentifiedMemory, normal: Float[Array, " input"]) -> tuple[Any, Array]:
         """The law and the input, for a state that knows the last observation; `normal` is for probing."""
 
@@ -158,7 +168,7 @@ class AbstractIdentified(AbstractLearner):
         """Models made, the guard, and figures."""
         latest = jnp.maximum(LAST * self.plant.num_features, self.first_fit)
         is_unmodelled = ~memory.is_committed & (memory.time > latest + 1)
-        is_growing = ~memory.is_committed & (memory.ceiling > GROWTH_LIMIT * memory.quiet.mean)
+        is_growing = ~memory.is_committed & (memory.ceiling > _largest(memory.quiet))
         status = jnp.where(is_growing, GROWING, jnp.where(is_unmodelled, UNMODELLED, 0))
         status = jnp.where(memory.is_guarded, GUARDED, status)
         return Snapshot(
@@ -166,6 +176,8 @@ class AbstractIdentified(AbstractLearner):
             plausible=jnp.zeros(0, dtype=bool),
             num_changes=memory.num_plans,
             status=status,
+            is_fault=memory.gate.is_lost,
+            is_warming=~memory.is_committed,
             figures={"trips": memory.num_trips.astype(jnp.float64), **self.figures(memory)},
         )
 
@@ -199,12 +211,15 @@ class AbstractIdentified(AbstractLearner):
             num_plans=zero,
             num_trips=zero,
             stabilizer=self.plant.stabilizer.init(key_stabilizer),
+            gate=Gate.unused(),
         )
 
     def _step(self, memory: IdentifiedMemory, y: Array, u_last: Array) -> tuple[IdentifiedMemory, Array]:
         normal = jax.random.normal(jax.random.fold_in(memory.key, memory.time), u_last.shape, u_last.dtype)
         normal, memory = jax.lax.optimization_barrier((normal, memory))
         y = jnp.where(jnp.abs(y) < LARGEST, y, jnp.nan)
+        memory = replace(memory, gate=self._judge(memory, y, u_last))
+        y = jnp.where(memory.gate.is_lost, jnp.nan, y)
         memory, trips = self._observe(memory, y, u_last)
         is_due = memory.time >= memory.next_fit
         if not self.has_refits:
@@ -212,6 +227,12 @@ class AbstractIdentified(AbstractLearner):
         memory = self._identify_if(memory, is_due | trips)
         memory = replace(memory, state=self.advance(memory.plan, memory.state, y, u_last))
         return self._act(memory, y, u_last, normal)
+
+    def _judge(self, memory: IdentifiedMemory, y: Array, u_last: Array) -> Gate:
+        """Whether a sample is a fault of the sensor: by the model or, as long as there is none, by size."""
+        by_model = is_absurd(self.surprise(memory.plan, memory.state, y, u_last), self.num_outputs)
+        by_size = quadratic(y, self.plant.Q) > _largest(memory.quiet)
+        return memory.gate.judge(jnp.where(memory.is_committed, by_model, by_size))
 
     def _observe(self, memory: IdentifiedMemory, y: Array, u_last: Array) -> tuple[IdentifiedMemory, Array]:
         """The samples, how large outputs are, and whether the guard trips at this step."""
@@ -302,3 +323,8 @@ class AbstractIdentified(AbstractLearner):
         return Units(
             jnp.sqrt(quiet.squares / jnp.maximum(quiet.count, 1)), jnp.sqrt(jnp.sum(root**2, axis=1))
         )
+
+
+def _largest(quiet: Quiet) -> Float[Array, ""]:
+    """y'Qy that no stable plant reaches by random inputs."""
+    return GROWTH_LIMIT * quiet.mean

@@ -57,6 +57,10 @@ class AbstractResponding(AbstractIdentified):
         """The features."""
         return self.response.advance(plan, state, y, u_last)
 
+    def surprise(self, plan: Loop, state: Features, y: Array, u_last: Array) -> Float[Array, ""]:
+        """That of the features."""
+        return self.response.surprise(plan, state, y, u_last)
+
     def respond(self, memory: IdentifiedMemory, normal: Array) -> tuple[ResponseLaw, Array]:  # noqa: ARG002
         """Learn while in control, and act."""
         learned = keep_finite(self.response.learn(memory.law, memory.state), memory.law)

@@ -158,6 +158,13 @@ class Response(eqx.Module):
             is_whole=~jnp.any(jnp.isnan(y)),
         )
 
+    def surprise(
+        self, loop: Loop, seen: Features, y: Float[Array, " output"], u_last: Float[Array, " input"]
+    ) -> Float[Array, ""]:
+        """e' S^-1 e of another observation."""
+        s = seen.s + loop.B @ (u_last - seen.inner)
+        return fill_lost(y - loop.C[: len(y)] @ s, loop.S).distance
+
     def act(self, law: ResponseLaw, seen: Features) -> Float[Array, " input"]:
         """u_t, with the stabiliser's."""
         return seen.inner + jnp.einsum("kic,kc->i", law.taps, seen.f)

@@ -154,6 +154,8 @@ class AbstractClassLearner(AbstractLearner):
             plausible=evidence.likely_members(everyone, delta=jnp.asarray(DELTA)),
             num_changes=memory.num_changes,
             status=memory.alarm.is_on.astype(int),
+            is_fault=evidence.gate.is_lost,
+            is_warming=jnp.asarray(False),
             figures={"largest weight": jnp.max(weights(evidence)), "misfit": evidence.misfit()},
         )
 

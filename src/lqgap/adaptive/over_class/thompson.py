@@ -14,11 +14,13 @@ Guarantee: Bayesian regret of order sqrt(T) up to logarithms; bounded for a fini
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.adaptive.over_class.candidates import AbstractClassLearner, Candidates, ClassMemory, weights
 from lqgap.arguments import IntLike
 from lqgap.simulators.finite import Members
+from lqgap.systems import LQG
 
 MOVED = 0.5  # total variation that ends an episode
 
@@ -40,10 +42,12 @@ class ThompsonSampling(AbstractClassLearner):
     """
 
     candidates: Candidates
+    first_alike: Int[Array, " member"]  # of every member the first that is the same plant
     lazy: bool = eqx.field(static=True)
 
     def __init__(self, members: Members, *, lazy: bool = False, horizon: IntLike | None = None):
         self.candidates, self.lazy = Candidates(members, horizon=horizon), bool(lazy)
+        self.first_alike = jnp.asarray(_find_alike(self.members.systems))
 
     def first(self) -> Episode:
         """An episode that is over."""
@@ -53,7 +57,7 @@ class ThompsonSampling(AbstractClassLearner):
     def choose(self, memory: ClassMemory, key: PRNGKeyArray) -> tuple[Int[Array, ""], Episode]:
         """A member drawn by the weights, where a draw is due."""
         evidence, episode = memory.evidence, memory.rule
-        drawn = jax.random.categorical(key, evidence.log_likelihood)
+        drawn = self.first_alike[jax.random.categorical(key, evidence.log_likelihood)]
         if not self.lazy:
             return drawn, episode
         now = weights(evidence)
@@ -63,3 +67,12 @@ class ThompsonSampling(AbstractClassLearner):
         older = Episode(episode.drawn_by, episode.length + 1, episode.before)
         chosen = jnp.where(is_due, drawn, memory.acts_on)
         return chosen, jax.tree.map(lambda new, old: jnp.where(is_due, new, old), fresh, older)
+
+
+def _find_alike(systems: LQG) -> np.ndarray:
+    """A draw among members that are the same plant is no switch."""
+    rows = np.concatenate(
+        [np.asarray(leaf).reshape(len(leaf), -1) for leaf in jax.tree.leaves(systems)], axis=1
+    )
+    _, first, number = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first[number.ravel()]

@@ -192,6 +192,8 @@ class LQGVTR(AbstractLearner):
             plausible=memory.possible,
             num_changes=memory.num_changes,
             status=memory.alarm.status,
+            is_fault=memory.evidence.gate.is_lost,
+            is_warming=memory.time <= self.constants.num_warmup,
             figures=figures,
         )
 

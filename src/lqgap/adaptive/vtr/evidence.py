@@ -27,12 +27,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
-from scipy.special import chdtri
 
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
-from lqgap.policies.bank import ABSURD, CALM, spend
 from lqgap.systems import LQG, Optimum
+from lqgap.systems.faults import Gate, is_absurd
 from lqgap.systems.innovation import InnovationLaw, filter_step, innovation_law
 from lqgap.systems.losses import AbstractLosses, Losses, NoLosses
 from lqgap.systems.settling import MOST, settle_filters
@@ -81,7 +80,7 @@ class Evidence(eqx.Module):
     log_likelihood: Float[Array, " member"]
     ratios: Float[Array, "alternative member"]  # R_g
     losses: AbstractLosses  # of every member
-    credit: Int[Array, ""]  # samples that were not absurd, which pay for one that counts as lost
+    gate: Gate
     time: Int[Array, ""]
     age: Int[Array, ""]  # of the test, which may begin anew
 
@@ -97,7 +96,7 @@ class Evidence(eqx.Module):
             log_likelihood=log_likelihood,
             ratios=jnp.zeros((len(SCALES) + len(CORRELATIONS), count), dtype),
             losses=jax.vmap(Losses)(jnp.zeros_like(filters.A)),
-            credit=jnp.asarray(0),
+            gate=Gate.unused(),
             time=jnp.asarray(0),
             age=jnp.asarray(0),
         )
@@ -114,17 +113,17 @@ class Evidence(eqx.Module):
         """Take in y_t, components of which may be lost (NaN), and the input applied before it.
 
         Args:
-            has_gate: whether a sample that is absurd to every member counts as lost, as in a bank.
+            has_gate: whether a sample that is absurd to every member counts as lost (`systems.faults`).
 
         Returns:
             The evidence after it, and the observation as it was taken.
         """
         planned = filters.at(self.time)
         L, law = self._gains_now(filters, *planned)
-        credit = self.credit
+        gate = self.gate
         if has_gate:
-            is_absurd = jnp.min(self._distances(filters, law, y, u_last)) > chdtri(len(y), ABSURD)
-            y, credit = jnp.where(is_absurd & (credit >= CALM), jnp.nan, y), spend(credit, is_absurd)
+            gate = gate.judge(is_absurd(self._distances(filters, law, y, u_last), len(y)))
+            y = jnp.where(gate.is_lost, jnp.nan, y)
         is_lost = jnp.isnan(y)
         filtered = jax.vmap(filter_step, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
             filters.A, filters.B, filters.C, L, law, self.xhat, u_last, y
@@ -150,7 +149,7 @@ class Evidence(eqx.Module):
             log_likelihood=self.log_likelihood + filtered.log_density,
             ratios=jnp.minimum((self.ratios + begins_now) * jnp.exp(ratio), largest),
             losses=losses,
-            credit=credit,
+            gate=gate,
             time=self.time + 1,
             age=self.age + 1,
         )

@@ -17,9 +17,7 @@ class AbstractTrained(AbstractMethod):
 
     kind = "trained"
 
-    policy: Literal["bank", "dual", "probing", "recurrent"] = Field(
-        default="bank", description="what is trained"
-    )
+    policy: Literal["bank", "dual", "recurrent"] = Field(default="bank", description="what is trained")
     steps: int = Field(default=60, ge=1, le=1_000_000, description="of training")
 
     @abc.abstractmethod
@@ -48,12 +46,9 @@ class AbstractTrained(AbstractMethod):
 
     def _start(self, setting: Setting) -> Any:
         """The policy that training begins with."""
-        from lqgap.policies import DualBank, ModelBank, ProbingBank, Recurrent
+        from lqgap.policies import DualBank, ModelBank, Recurrent
 
         systems = setting.members.systems
         if self.policy == "recurrent":
             return Recurrent(num_inputs=systems.num_inputs, num_outputs=systems.num_outputs, key=setting.key)
-        if self.policy == "dual":
-            return DualBank(systems, horizon=setting.planned)
-        bank = ModelBank(systems, horizon=setting.planned)
-        return bank if self.policy == "bank" else ProbingBank(bank, key=setting.key)
+        return (DualBank if self.policy == "dual" else ModelBank)(systems, horizon=setting.planned)

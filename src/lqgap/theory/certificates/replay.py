@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from lqgap.arguments import read_count, read_record
-from lqgap.batches import chunk_size, chunks, take
+from lqgap.batches import chunk_size, chunks, in_turn, take
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.evaluation.arguments import MAX_HORIZON
 from lqgap.linalg import quadratic
@@ -80,8 +80,7 @@ def replay_with_losses(
 ) -> Replay:
     """The same for a log with lost observations: a filter of its own for what was lost."""
     finite = solve_finite(plant, horizon=horizon)
-    plant, y, finite = jax.lax.optimization_barrier((plant, y, finite))  # one loop at a time
-    record = filter_record(plant, y, u)
+    record = filter_record(in_turn(finite.value, plant), y, u)
     wanted = jnp.einsum("tij,tj->ti", finite.K[: len(y)], record.belief.mean)
     paid = jax.vmap(quadratic)(u + wanted, finite.M[: len(y)])
     roots = jnp.linalg.inv(jnp.linalg.cholesky(record.S))

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from lqgap.batches import in_turn
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.systems import LQG
 
@@ -50,8 +51,7 @@ def _open_loop(systems: LQG, is_random: bool) -> tuple[Array, Array, Array]:
         noise = plant.W + plant.B @ plant.B.T if is_random else plant.W
         output_cost = plant.C.T @ plant.Q @ plant.C
         X = lyapunov_sum(plant.A, noise)
-        A, _ = jax.lax.optimization_barrier((plant.A, X))  # one loop after the other
-        Y = lyapunov_sum(A.T, output_cost)
+        Y = lyapunov_sum(in_turn(X, plant.A.T), output_cost)
         average = jnp.sum(output_cost * X) + jnp.sum(plant.Q * plant.V)
         return average + (jnp.trace(plant.R) if is_random else 0.0), Y, plant.S0 - X
 
