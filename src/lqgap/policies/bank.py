@@ -124,7 +124,7 @@ class ModelBank(AbstractPolicy):
 
     def rest(self, follow: Sequence[int]) -> Rest:
         """That of every member."""
-        return find_rest(self.A, self.B, self.C, self._shape(self.K[0]), follow=follow)
+        return find_rest(self.A, self.B, self.C, self.K[0], follow=follow)
 
     def trainable(self) -> Any:
         """Shaping, prior and temperature; the models and their filters stay."""
@@ -198,7 +198,9 @@ class ModelBank(AbstractPolicy):
         )
         steer = jax.vmap(lambda target, gain, x: target.steer(gain, x))
         # Gains that are the same for all rollouts: mixed, each would have its own.
-        optimal, shaped = (steer(memory.target, gains, xhat) for gains in (K, self._shape(K)))
+        optimal, shaped = (
+            steer(memory.target, gains, xhat) for gains in (K, K + SHAPING_UNIT * K @ self.shaping)
+        )
         return memory, optimal + self.doubt(memory) * (shaped - optimal)
 
     def log_posterior(self, memory: BankMemory) -> Float[Array, " member"]:
@@ -215,9 +217,6 @@ class ModelBank(AbstractPolicy):
         if count == 1:
             return jnp.ones_like(self.log_temperature)
         return count / (count - 1) * (1 - jnp.sum(self.weights(memory) ** 2))
-
-    def _shape(self, K: Float[Array, "member input state"]) -> Float[Array, "member input state"]:
-        return K + SHAPING_UNIT * K @ self.shaping
 
 
 def _trained(bank: ModelBank) -> tuple[Any, ...]:
