@@ -93,3 +93,15 @@ def test_regret_does_not_grow_linearly_with_false_alarms_counted():
     at = {step: mean[np.searchsorted(traces[0].steps, step)] for step in (1_000, 8_000)}
     assert at[8_000] < 8**0.6 * at[1_000]
     assert max(trace.regret[-1] for trace in traces) < 15 * at[8_000]
+
+
+@every
+def test_a_learner_goes_to_the_rest_of_its_members_or_says_why_not(name):
+    learner = LEARNERS[name](lg.stack(PLANTS))
+    if not isinstance(learner, LQGVTR):
+        assert learner.rest([0]).pace.shape == (len(PLANTS),)
+        return
+    with pytest.raises(
+        lg.InvalidArgumentError, match=r"LQGVTR cannot follow a reference: .* FilterBank, can"
+    ):
+        lg.Controller(learner, follow=[0])

@@ -36,3 +36,16 @@ def test_margins_of_a_linear_policy_are_printed_and_of_others_there_are_none(stu
     assert "phase" in capsys.readouterr().out
     run_evaluate(study, policy, as_json=True, **OPTIONS)
     assert [row["margins"] for row in json.loads(capsys.readouterr().out)] == [None, None]
+
+
+def test_a_delay_margin_is_printed_as_a_time_where_a_step_has_one(tmp_path, capsys):
+    text = 'horizon = 4\n[plant]\nA = [["-pole"]]\nB = [[1]]\nC = [[1]]\nparameters = {pole = [1, 2]}\ndt = 0.5\n'
+    study, linear = tmp_path / "timed.toml", tmp_path / "linear.safetensors"
+    study.write_text(f"{text}[grid]\npoints = 2\n[real]\ncount = 1\n[evaluation]\nrollouts = 4\n")
+    lg.save_policy(linear, lg.policies.LinearDynamic(Dc=[[-3.0]]))
+    run_evaluate(study, linear, as_json=True, **OPTIONS)
+    [row] = json.loads(capsys.readouterr().out)
+    run_evaluate(study, linear, as_json=False, **OPTIONS)
+    out = capsys.readouterr().out
+    assert "delay in s, of which a step takes 0.5" in out
+    assert f"{row['margins']['delay'] * 0.5:.4g}" in out

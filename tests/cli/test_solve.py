@@ -23,14 +23,14 @@ def write(tmp_path):
 
 
 def test_a_plant_file_is_solved(write, capsys):
-    print_optimum(write(PLANT), horizon=50, as_json=True)
+    print_optimum(write(PLANT), horizon=50, dt=None, as_json=True)
     record = json.loads(capsys.readouterr().out)
     np.testing.assert_allclose(record["J"], 2.9128735930062413, rtol=1e-12)
     np.testing.assert_allclose(record["value"], 147.2477851987892, rtol=1e-12)
 
 
 def test_the_built_in_plant_is_printed_as_tables(capsys):
-    print_optimum(None, horizon=200, as_json=False)
+    print_optimum(None, horizon=200, dt=None, as_json=False)
     printed = capsys.readouterr().out
     assert "3.91515" in printed
     assert f"{float(lqgap.solve_finite(mass_on_a_spring(), horizon=200).value):.6g}" in printed
@@ -43,7 +43,7 @@ def test_no_word_is_broken_on_a_narrow_screen(width, capsys, monkeypatch, tmp_pa
         f"A = {np.diag(np.linspace(0.1, 0.9, 9)).tolist()}\nB = {[[1.5]] * 9}\nC = {[[1.25] * 9]}\n"
     )
     monkeypatch.setenv("COLUMNS", str(width))
-    print_optimum(path, horizon=5, as_json=False)
+    print_optimum(path, horizon=5, dt=None, as_json=False)
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= width
     gain = np.asarray(lqgap.solve(read_plant(path)).K)
@@ -92,12 +92,12 @@ def test_an_error_is_one_line_and_an_exit_code(command, write, text, code, messa
 def test_a_file_with_a_byte_order_mark_and_brackets_in_its_name_is_read(tmp_path, capsys):
     path = tmp_path / "[bold]plant.toml"
     path.write_bytes(b"\xef\xbb\xbf" + PLANT.encode())
-    print_optimum(path, horizon=1, as_json=False)
+    print_optimum(path, horizon=1, dt=None, as_json=False)
     assert "[bold]plant.toml" in capsys.readouterr().out
 
 
 def test_small_gains_are_not_printed_as_zero(write, capsys):
-    print_optimum(write("A = [[0.9]]\nB = [[1e-8]]\nC = [[1]]"), horizon=1, as_json=False)
+    print_optimum(write("A = [[0.9]]\nB = [[1e-8]]\nC = [[1]]"), horizon=1, dt=None, as_json=False)
     assert "e-08" in capsys.readouterr().out
 
 
@@ -115,3 +115,11 @@ def test_a_process_ends_with_the_exit_code_of_its_error(write):
     assert finished.stdout == ""
     assert finished.stderr.startswith("error: the Riccati equations were not solved")
     assert finished.stderr.count("\n") == 1
+
+
+def test_a_plant_in_continuous_time_is_sampled(write, capsys):
+    print_optimum(write(PLANT + "W = [[0.3]]\n"), horizon=5, dt=0.2, as_json=True)
+    plant = lqgap.discretize(lqgap.LQG([[0.9]], [[1.0]], [[1.0]], W=[[0.3]]), dt=0.2)
+    np.testing.assert_allclose(json.loads(capsys.readouterr().out)["J"], lqgap.solve(plant).J, rtol=1e-12)
+    with pytest.raises(InvalidArgumentError, match="there is no file"):
+        print_optimum(None, horizon=5, dt=0.2, as_json=True)

@@ -126,6 +126,15 @@ def test_the_limits_of_a_study_are_those_of_every_policy_and_of_its_file(tmp_pat
     assert isinstance(knowing.on(workspace.members[0]), Saturated)
 
 
+def test_that_training_with_loads_knows_no_limits_is_said(tmp_path):
+    workspace = workspace_within_limits(tmp_path, "loads = {size = 1.0, drift = 0.1}")
+    with pytest.warns(lg.LqgapWarning) as told:
+        workspace.make("vain", Vain(), tmp_path)
+    assert "Vain training: with loads, training knows no limits of inputs; it is judged within them" in [
+        str(warning.message) for warning in told
+    ]
+
+
 @pytest.mark.slow
 def test_with_loads_policies_are_in_changes_and_runs_are_inputs_within_limits(tmp_path):
     workspace = workspace_within_limits(tmp_path, "loads = {size = 1.0, drift = 0.1}")

@@ -147,8 +147,9 @@ def test_a_system_in_continuous_time_is_sampled(tool):
     A, B, C = [[0.0, 1.0], [-2.0, -0.3]], [[0.0], [1.5]], [[1.0, 0.0]]
     make = control().ss if tool == "control" else scipy.signal.StateSpace
     system, W = make(A, B, C, [[0.0]]), np.diag([0.0, 0.2])
-    plant, dt = TOOLS[tool][0](system, dt=0.1, delay=0.04, W=W)
-    expected = lqgap.discretize(lqgap.LQG(A, B, C, W=W), dt=0.1, delay=0.04)
+    weights = {"W": W, "Qx": np.eye(2), "N": [[0.1], [0.0]]}
+    plant, dt = TOOLS[tool][0](system, dt=0.1, delay=0.04, **weights)
+    expected = lqgap.discretize(lqgap.LQG(A, B, C, **weights), dt=0.1, delay=0.04)
     assert dt == 0.1
     assert eqx.tree_equal(plant, expected, rtol=1e-12, atol=1e-14)
     with pytest.raises(lqgap.InvalidSystemError, match=r"in steps of 0\.1 already"):

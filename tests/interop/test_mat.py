@@ -187,3 +187,42 @@ def test_only_plants_are_written(path):
         save_mat(path, FAMILY, sampling_time=0.1)
     with pytest.raises(lqgap.InvalidArgumentError, match="sampling_time"):
         save_mat(path, PLANT, sampling_time=0)
+
+
+def test_costs_of_states_come_back_the_same(path):
+    """One plant and a class, whose members share them."""
+    costs = {"Qx": np.diag([2.0, 0.5]), "N": np.array([[0.1], [0.2]])}
+    members = [lqgap.LQG(m.A, m.B, m.C, **costs) for m in FAMILY.grid(2)]
+    for plants in (members[0], lqgap.stack(members)):
+        save_mat(path, plants, sampling_time=0.3)
+        assert eqx.tree_equal(load_mat(path)[0], plants)
+
+
+def test_a_file_in_continuous_time_is_sampled(path):
+    plant = lqgap.LQG([[0.0, 1.0], [-1.0, -0.2]], [[0.0], [1.0]], [[1.0, 0.0]], Qx=np.eye(2))
+    stored = {name: np.asarray(matrix) for name, matrix in plant.matrices().items()}
+    wanted = lqgap.discretize(plant, dt=0.1)
+    for sampling_time in ({"sampling_time": 0.0}, {}):
+        scipy.io.savemat(path, stored | sampling_time)
+        found, dt = load_mat(path, dt=0.1)
+        assert eqx.tree_equal(found, wanted)
+        assert dt == 0.1
+    scipy.io.savemat(path, stored | {"sampling_time": 0.0, "A": np.stack([stored["A"]] * 3, axis=-1)})
+    several, _ = load_mat(path, dt=0.1)
+    np.testing.assert_allclose(several.A[1], wanted.A, rtol=1e-12)
+    np.testing.assert_allclose(several.W[2], wanted.W, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("stored", "arguments", "error"),
+    [
+        (0.0, {}, "in continuous time .* load_mat.dt=0.1"),
+        (0.1, {"dt": 0.1}, "in steps already"),
+        (None, {"dt": 0.1, "sampling_time": 0.1}, "in steps already"),
+        (0.0, {"dt": -1.0}, "dt is -1"),
+    ],
+)
+def test_continuous_time_and_steps_are_not_mixed(path, stored, arguments, error):
+    scipy.io.savemat(path, variables(sampling_time=stored))
+    with pytest.raises(lqgap.InvalidArgumentError, match=error):
+        load_mat(path, **arguments)

@@ -1,11 +1,11 @@
 from example_record import example_record
 
-from lqgap.experiments.record import Signals
+from lqgap.experiments.record import Margin, Signals
 from lqgap.report.answer import answer
 from lqgap.report.gaps import gap_against_horizon, gap_by_method
 from lqgap.report.page import render
 from lqgap.report.runs import adaptation_figures, trajectory_figures
-from lqgap.report.signals import explain_limits, show_steps, signal_rows
+from lqgap.report.signals import explain_limits, show_margin, show_steps, signal_rows
 
 SERVO = Signals(
     dt=0.01,
@@ -52,3 +52,12 @@ def test_the_answer_says_how_inputs_are_limited():
     assert explain_limits(example_record()) == ""
     two = explain_limits(example_record(signals=Signals(limits=[[0.0, 1.0], [0.0, 2.0]])))
     assert "(Input 1 from 0 to 1; Input 2 from 0 to 2)" in two
+
+
+def test_a_delay_margin_is_also_a_time_where_a_step_has_one():
+    timed = example_record(signals=SERVO)
+    delay, phase = Margin(kind="delay", value=3.0, plant=""), Margin(kind="phase", value=3.0, plant="")
+    endless = Margin(kind="delay", value=float("inf"), plant="")
+    assert show_margin(timed, delay) == "3.00 (0.0300 s)"
+    assert show_margin(example_record(), delay) == show_margin(timed, phase) == "3.00"
+    assert show_margin(timed, endless) == "∞"

@@ -123,3 +123,11 @@ def test_matrices_by_name_make_the_same_plant():
     again = lqgap.LQG(**plant.matrices())
     for name, matrix in plant.matrices().items():
         np.testing.assert_array_equal(getattr(again, name), matrix)
+
+
+def test_a_cost_beyond_double_precision_is_refused_by_name():
+    with pytest.raises(lqgap.InvalidSystemError, match="C'QC is beyond double precision"):
+        lqgap.LQG([[1.0]], [[1.0]], [[1e300]], Q=[[1e12]])
+    box = lqgap.ParameterBox(lambda c: lqgap.LQG([[1.0]], [[1.0]], [[c]]), {"c": (1.0, 1e200)})
+    with pytest.raises(lqgap.InvalidSystemError, match=r"C'QC of member 1 \(c = 1e\+200\) is beyond"):
+        box.grid(2)

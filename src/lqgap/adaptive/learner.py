@@ -8,7 +8,7 @@ a learner as it is, and one loop (`adaptive.run`) gives an account of all of the
 """
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -16,8 +16,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from lqgap.errors import InvalidArgumentError
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.policy import Memory
+from lqgap.systems.setpoints import Rest
 
 
 class Snapshot(eqx.Module):
@@ -51,6 +53,13 @@ class AbstractLearner(AbstractPolicy):
     def remarks(self, last_step: int) -> tuple[str, ...]:  # noqa: ARG002
         """Warnings that can be given before a run of this many steps."""
         return ()
+
+    def rest(self, follow: Sequence[int]) -> Rest:  # noqa: ARG002
+        """None, unless it acts by the filter of one member of a class or another."""
+        raise InvalidArgumentError(
+            f"a {type(self).__name__} cannot follow a reference: it learns by what regulation about the "
+            f"operating point costs; banks, and learners over a class such as FilterBank, can"
+        )
 
     def side_by_side(self) -> "AbstractLearner":
         """The same learner, as it is best run with others in one program."""

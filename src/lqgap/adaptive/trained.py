@@ -7,6 +7,7 @@ Reference: robust training, and domain randomisation (Tobin et al. 2017).
 Guarantee: its gap on the class it was trained on, as certified in simulation; none outside of it.
 """
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -23,6 +24,7 @@ from lqgap.policies.policy import Memory, require_policy
 from lqgap.simulators import Finite
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
+from lqgap.systems.setpoints import Rest
 
 
 class TrainedPolicy(AbstractLearner):
@@ -54,6 +56,10 @@ class TrainedPolicy(AbstractLearner):
     def horizon(self) -> int | None:
         """That of the policy."""
         return self.policy.horizon
+
+    def rest(self, follow: Sequence[int]) -> Rest:
+        """That of the policy."""
+        return self.policy.rest(follow)
 
     def for_horizon(self, horizon: int, *, systems: LQG | None = None) -> "TrainedPolicy":
         """The same, planned for another horizon."""

@@ -40,8 +40,12 @@ def run_evaluate(path: Path | None, policy: Path, *, seed: int | None, trust: bo
     if estimate.doubt and not as_json:
         print(f"No mean has an interval: {estimate.doubt}.")
     if loops and not as_json:
+        signals, unit = workspace.plants.signals, "steps"
+        if signals.dt is not None:
+            unit = f"{signals.time_unit}, of which a step takes {signals.dt:g}"
+            each_loop = [found | {"delay": found["delay"] * signals.dt} for found in each_loop]
         named = [
             {"plant": name} | {kind.replace("_", " "): value for kind, value in found.items()}
             for name, found in zip(real.names, each_loop, strict=True)
         ]
-        print_rows(named, "Margins: phase in degrees, delay in steps", as_json=False)
+        print_rows(named, f"Margins: phase in degrees, delay in {unit}", as_json=False)

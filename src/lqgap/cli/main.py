@@ -84,17 +84,20 @@ def main() -> None:
 def solve(
     plant: Annotated[
         Path | None,
-        typer.Argument(help="A TOML file with the matrices A, B, C and optionally Q, R, W, V, S0."),
+        typer.Argument(help="A TOML file with the matrices A, B, C and optionally Q, R, W, V, S0, Qx, N."),
     ] = None,
     horizon: Annotated[
         int, typer.Option(min=0, help="Last step H of the finite-horizon optimum (steps 0..H).")
     ] = 200,
+    dt: Annotated[
+        float | None, typer.Option(help="Sample a plant in continuous time (A, B, intensity W) every dt.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Print the optimum of one plant: costs, gains and closed loop (default: a mass on a spring)."""
     from lqgap.cli.solve import print_optimum
 
-    print_optimum(plant, horizon=horizon, as_json=as_json)
+    print_optimum(plant, horizon=horizon, dt=dt, as_json=as_json)
 
 
 @app.command()

@@ -14,14 +14,23 @@ from lqgap.errors import InvalidArgumentError, did_you_mean
 from lqgap.experiments.parsing import MAX_SIZE
 from lqgap.experiments.toml import require_modest
 from lqgap.files import read_bytes
-from lqgap.systems import LQG, FiniteOptimum, Optimum, solve, solve_finite, zero_order_hold
+from lqgap.systems import LQG, FiniteOptimum, Optimum, discretize, solve, solve_finite, zero_order_hold
 from lqgap.systems.lqg import EXTENSIONS, MATRICES
 
 
-def print_optimum(path: Path | None, *, horizon: int, as_json: bool) -> None:
-    """Solve the plant of a file, or the built-in one, and print what was found."""
+def print_optimum(path: Path | None, *, horizon: int, dt: float | None, as_json: bool) -> None:
+    """Solve the plant of a file, or the built-in one, and print what was found.
+
+    Args:
+        dt: how often to sample the plant, if the file is in continuous time.
+    """
     lqgap.enable_x64()
+    if dt is not None and path is None:
+        raise InvalidArgumentError(
+            "--dt samples the plant of a file in continuous time, and there is no file"
+        )
     plant = read_plant(path) if path else mass_on_a_spring()
+    plant = plant if dt is None else discretize(plant, dt=dt)
     optimum, finite = solve(plant), solve_finite(plant, horizon=horizon)
     if as_json:
         print(json.dumps(_as_record(optimum, finite, horizon=horizon), indent=2))

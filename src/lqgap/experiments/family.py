@@ -84,7 +84,7 @@ def signals_of(study: Study, family: Family, source: Source) -> Signals:
     plant = study.plant
     own = _own_signals(family)
     if isinstance(plant, FilePlant):
-        _, dt = load_mat(source.folder / plant.file, sampling_time=plant.sampling_time)
+        _, dt = load_mat(source.folder / plant.file, sampling_time=plant.sampling_time, dt=plant.dt)
         own = Signals(dt=dt, time_unit=plant.time_unit)
     keys = plant.model_dump(include={"inputs", "outputs", "limits", "rate_limits"}, exclude_none=True)
     point = plant.operating_point.model_dump() if plant.operating_point else {}
@@ -127,7 +127,7 @@ def _built_in(plant: FamilyPlant, source: Source) -> Family:
 
 def _from_file(plant: FilePlant, source: Source) -> Family:
     path = source.folder / plant.file
-    systems, _ = load_mat(path, sampling_time=plant.sampling_time)
+    systems, _ = load_mat(path, sampling_time=plant.sampling_time, dt=plant.dt)
     if systems.A.ndim == 3:
         if plant.radius is not None:
             raise source.error(("plant", "radius"), "the file has a class of plants already")

@@ -166,6 +166,7 @@ class FilePlant(AbstractPlant):
     file: str
     radius: float | None = Field(default=None, gt=0)
     sampling_time: float | None = Field(default=None, gt=0)
+    dt: float | None = Field(default=None, gt=0)
     time_unit: TimeUnit = "s"
 
 

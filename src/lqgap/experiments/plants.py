@@ -98,9 +98,14 @@ class Plants:
         """Of inputs, for whatever acts on the plants; with loads they are changes, kept by policies."""
         return None if self.study.plant.loads else self._bounds
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether inputs are limited."""
+        return self._bounds is not None
+
     def limited(self, policy: AbstractPolicy) -> AbstractPolicy:
         """The policy, within the limits of inputs if there are some."""
-        if self._bounds is None:
+        if not self.has_limits:
             return policy
         return (BoundedChanges if self.study.plant.loads else Saturated)(policy, self._bounds)
 

@@ -42,6 +42,7 @@ from lqgap.systems.kalman import expected_costs
 
 NOISE = "evaluation noise"  # the same for all methods
 FRESH = "fresh noise"  # of what a search finds; the same for all methods
+UNLIMITED = "with loads, training knows no limits of inputs; it is judged within them"
 DELTA = 0.05  # with which the upper end of the bracket may fail
 
 
@@ -109,6 +110,8 @@ class Workspace:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", LqgapWarning)
             made = method.make(setting)
+            if method.kind == "trained" and study.plant.loads and self.plants.has_limits:
+                warn(UNLIMITED)
         for warning in caught:
             warn(f"{method.label}: {warning.message}")
         if isinstance(made.policy, Knowing):

@@ -18,7 +18,7 @@ from lqgap.systems import LQG, discretize
 CONTINUOUS = "the system is in continuous time (python-control sets that by default)"
 
 
-def from_control(
+def from_control(  # noqa: PLR0913
     system: Any,
     *,
     dt: FloatLike | None = None,
@@ -28,16 +28,19 @@ def from_control(
     W: MatrixLike | None = None,
     V: MatrixLike | None = None,
     S0: MatrixLike | None = None,
+    Qx: MatrixLike | None = None,
+    N: MatrixLike | None = None,
 ) -> tuple[LQG, float]:
     """The plant of a control.StateSpace or TransferFunction, and its sampling time.
 
-    Costs and covariances are as in `LQG`: what is left out is the identity. A system in continuous time is
-    sampled every `dt`, its input acts after a `delay`, and W is an intensity, as in `discretize`.
+    Costs and covariances are as in `LQG`: what is left out is the identity, and Qx and N are zero. A
+    system in continuous time is sampled every `dt`, its input acts after a `delay`, and W is an intensity,
+    as in `discretize`.
     """
-    return _make_plant(*_read_control(system), dt, delay, Q=Q, R=R, W=W, V=V, S0=S0)
+    return _make_plant(*_read_control(system), dt, delay, Q=Q, R=R, W=W, V=V, S0=S0, Qx=Qx, N=N)
 
 
-def from_dlti(
+def from_dlti(  # noqa: PLR0913
     system: Any,
     *,
     dt: FloatLike | None = None,
@@ -47,13 +50,16 @@ def from_dlti(
     W: MatrixLike | None = None,
     V: MatrixLike | None = None,
     S0: MatrixLike | None = None,
+    Qx: MatrixLike | None = None,
+    N: MatrixLike | None = None,
 ) -> tuple[LQG, float]:
     """The plant of a `scipy.signal.dlti` or `lti`, and its sampling time.
 
-    Costs and covariances are as in `LQG`: what is left out is the identity. A system in continuous time is
-    sampled every `dt`, its input acts after a `delay`, and W is an intensity, as in `discretize`.
+    Costs and covariances are as in `LQG`: what is left out is the identity, and Qx and N are zero. A
+    system in continuous time is sampled every `dt`, its input acts after a `delay`, and W is an intensity,
+    as in `discretize`.
     """
-    return _make_plant(*_read_dlti(system), dt, delay, Q=Q, R=R, W=W, V=V, S0=S0)
+    return _make_plant(*_read_dlti(system), dt, delay, Q=Q, R=R, W=W, V=V, S0=S0, Qx=Qx, N=N)
 
 
 def policy_from_control(system: Any) -> tuple[LinearDynamic, float]:

@@ -1,10 +1,12 @@
-"""Plants in MAT files, for MATLAB and Octave: variables A, B, C, Q, R, W, V, S0 and sampling_time.
+"""Plants in MAT files, for MATLAB and Octave: variables A, B, C, Q, R, W, V, S0, Qx, N and sampling_time.
 
+A sampling time of zero, as in MATLAB, is continuous time: A, B and W are then what `discretize` takes.
 A class of plants is stored with the member last, as MATLAB does: A(:,:,i) is the matrix of member i. A
 matrix without that third axis is shared by all members. Files are of version 5, compressed, and end with
 what they cannot do without, so that damage and loss are noticed.
 """
 
+import functools
 import io
 import math
 import os
@@ -19,13 +21,13 @@ import numpy as np
 import scipy.io
 import scipy.sparse
 
-from lqgap.arguments import SYMMETRY_TOLERANCE, FloatLike, require_double_precision
+from lqgap.arguments import SYMMETRY_TOLERANCE, FloatLike, read_positive, require_double_precision
 from lqgap.errors import CorruptFileError, InvalidArgumentError, InvalidSystemError
 from lqgap.files import read_bytes, write_bytes
 from lqgap.interop.state_space import read_sampling_time, require_no_feedthrough
 from lqgap.simulators import Finite
-from lqgap.systems import LQG
-from lqgap.systems.lqg import MATRICES
+from lqgap.systems import LQG, discretize
+from lqgap.systems.lqg import EXTENSIONS, MATRICES
 
 NEEDED, SYMMETRIC = MATRICES[:3], MATRICES[3:]
 MAX_SIZE = 2**28  # bytes of a file, and of what is inflated from it
@@ -42,21 +44,25 @@ def save_mat(path: str | os.PathLike[str], plant: Any, *, sampling_time: FloatLi
             f".grid(points), .sample(count, key=key) or .cover(radius)"
         )
     variables: dict[str, Any] = {"sampling_time": read_sampling_time(sampling_time)}
-    for name in (*SYMMETRIC, *NEEDED):
-        matrix = np.asarray(getattr(systems, name))
+    given = systems.matrices()
+    for name in [name for name in (*EXTENSIONS, *SYMMETRIC, *NEEDED) if name in given]:
+        matrix = np.asarray(given[name])
         variables[name] = np.moveaxis(matrix, 0, -1) if matrix.ndim == 3 else matrix
     content = io.BytesIO()
     scipy.io.savemat(content, variables, do_compression=True)
     write_bytes(path, content.getvalue())
 
 
-def load_mat(path: str | os.PathLike[str], *, sampling_time: FloatLike | None = None) -> tuple[LQG, float]:
+def load_mat(
+    path: str | os.PathLike[str], *, sampling_time: FloatLike | None = None, dt: FloatLike | None = None
+) -> tuple[LQG, float]:
     """The plant, or the batch of plants, of a MAT file, and its sampling time.
 
-    Q, R, W, V and S0 may be missing and are then the identity, as in `LQG`.
+    Q, R, W, V and S0 may be missing and are then the identity, as in `LQG`; Qx and N are zero.
 
     Args:
         sampling_time: for a file that has none.
+        dt: how often to sample a file in continuous time, whose sampling_time is zero or missing.
     """
     path = Path(path)
     variables = _read_variables(path)
@@ -65,14 +71,16 @@ def load_mat(path: str | os.PathLike[str], *, sampling_time: FloatLike | None = 
             raise InvalidSystemError(f"{path} has no variable {name}: A, B and C are needed")
     try:
         require_no_feedthrough(variables.pop("D", 0.0))
-        sampling_time = _read_sampling_time(variables.pop("sampling_time", None), sampling_time)
-        return _make(variables), sampling_time
+        stored = variables.pop("sampling_time", None)
+        if dt is None and not _is_zero(stored):
+            return _make(variables), _read_sampling_time(stored, sampling_time)
+        return _sample(_make(variables), _read_dt(stored, sampling_time, dt))
     except InvalidArgumentError as error:
         raise type(error)(f"{path}: {error}") from None
 
 
 def _read_variables(path: Path) -> dict[str, np.ndarray]:
-    wanted = [*NEEDED, *SYMMETRIC, "D", "sampling_time"]
+    wanted = [*NEEDED, *SYMMETRIC, *EXTENSIONS, "D", "sampling_time"]
     content = read_bytes(path, limit=MAX_SIZE)
     try:
         _verify_checksums(content)
@@ -132,6 +140,26 @@ def _read_sampling_time(stored: np.ndarray | None, given: Any) -> float:
     return read
 
 
+def _is_zero(stored: np.ndarray | None) -> bool:
+    return stored is not None and stored.size == 1 and stored.dtype.kind in "iuf" and stored.item() == 0
+
+
+def _read_dt(stored: np.ndarray | None, sampling_time: Any, dt: Any) -> float:
+    """How often to sample a plant in continuous time."""
+    if dt is None:
+        raise InvalidArgumentError(
+            "it is in continuous time (sampling_time is 0): say how often to sample it, as load_mat(dt=0.1)"
+        )
+    if sampling_time is not None or not (stored is None or _is_zero(stored)):
+        raise InvalidArgumentError(f"dt is {dt}, and the plants are in steps already: leave it out")
+    return float(read_positive("dt", dt))
+
+
+def _sample(systems: LQG, dt: float) -> tuple[LQG, float]:
+    sample = functools.partial(discretize, dt=dt)
+    return (jax.vmap(sample) if systems.A.ndim == 3 else sample)(systems), dt
+
+
 def _make(variables: Mapping[str, np.ndarray]) -> LQG:
     counts = {name: matrix.shape[2] for name, matrix in variables.items() if matrix.ndim == 3}
     if not counts:
@@ -141,7 +169,7 @@ def _make(variables: Mapping[str, np.ndarray]) -> LQG:
     require_double_precision()
     (count,) = set(counts.values())
     stacked = {name: _stack(name, matrix, count) for name, matrix in variables.items()}
-    for name in set(SYMMETRIC) & set(stacked):
+    for name in {*SYMMETRIC, "Qx"} & set(stacked):
         _require_symmetric(name, stacked[name])
     return Finite(jax.vmap(lambda matrices: LQG(**matrices))(stacked)).systems
 

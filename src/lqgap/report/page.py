@@ -27,7 +27,7 @@ from lqgap.report.maps import gap_maps, name_of
 from lqgap.report.palette import DARK, LIGHT, styles_of_methods
 from lqgap.report.responses import response_figures, response_table
 from lqgap.report.runs import adaptation_figures, trajectory_figures
-from lqgap.report.signals import signal_rows
+from lqgap.report.signals import show_margin, signal_rows
 from lqgap.report.training import training_curves
 
 FOLDER = Path(__file__).parent
@@ -220,6 +220,7 @@ def _template() -> jinja2.Template:
         describe_panel=describe_panel,
         says_nothing=says_nothing,
         explain_ranges=numbers.explain_ranges,
+        show_margin=show_margin,
     )
     return environment.get_template("template.html")
 

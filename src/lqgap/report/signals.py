@@ -1,9 +1,10 @@
 """Time and signals as a reader knows them: seconds where the time of a step is known, names and limits."""
 
+import math
 from collections.abc import Iterable
 from typing import Literal
 
-from lqgap.experiments.record import Record
+from lqgap.experiments.record import Margin, Record
 from lqgap.report.figure import Axis, Rule
 from lqgap.report.numbers import show
 
@@ -33,6 +34,14 @@ def show_steps(record: Record, steps: int) -> str:
     return (
         f"{steps} steps" if dt is None else f"{steps} steps ({show(steps * dt)} {record.signals.time_unit})"
     )
+
+
+def show_margin(record: Record, margin: Margin) -> str:
+    """A margin; a delay also as a time, where that of a step is known."""
+    dt, value = record.signals.dt, show(margin.value)
+    if margin.kind != "delay" or dt is None or not math.isfinite(margin.value):
+        return value
+    return f"{value} ({show(margin.value * dt)} {record.signals.time_unit})"
 
 
 def name_signal(record: Record, kind: Literal["u", "y"], channel: int, count: int) -> str:

@@ -214,10 +214,19 @@ def require_density(systems: LQG, where: Callable[[int], str] = lambda _: "") ->
 
 
 def require_convex(systems: LQG, where: Callable[[int], str] = lambda _: "") -> None:
-    """Raise if some state and input together cost less than nothing."""
+    """Raise if some state and input together cost less than nothing, or more than a number can be."""
+    C, Q = np.asarray(systems.C), np.asarray(systems.Q)
+    with np.errstate(over="ignore", invalid="ignore"):
+        weight = C.mT @ Q @ C + (0.0 if systems.Qx is None else np.asarray(systems.Qx))
+    is_finite = np.isfinite(weight).all(axis=(-2, -1))
+    if not np.all(is_finite):
+        raise InvalidSystemError(
+            f"C'QC{where(int(np.argmin(is_finite)))} is beyond double precision: write states or outputs in "
+            f"other units"
+        )
     if systems.Qx is None and systems.N is None:
         return
-    rest = weight = np.asarray(systems.state_weight)
+    rest = weight
     if systems.N is not None:
         N = np.asarray(systems.N)
         rest = weight - N @ np.linalg.solve(np.asarray(systems.R), N.mT)

@@ -8,7 +8,7 @@ import pytest
 import lqgap as lg
 from lqgap.adaptive import CertaintyEquivalence, FilterBank, ThompsonSampling, run
 from lqgap.adaptive.over_class.candidates import refutation
-from lqgap.policies import load_policy, save_policy
+from lqgap.policies import ModelBank, load_policy, save_policy
 from lqgap.systems import solve_finite
 
 MAKERS = {
@@ -73,3 +73,21 @@ def test_the_lead_that_refutes_is_infinite_without_a_level():
     assert refutation(None, 20) >= 1e300
     with pytest.raises(lg.InvalidArgumentError, match="delta is 0"):
         refutation(0.0, 20)
+
+
+@every
+def test_a_set_point_far_above_the_noise_is_reached_on_every_member(springs, name):
+    references = np.full((400, 1), 70.0)
+    found = lg.respond(MAKERS[name](springs), springs, references=references)
+    late = found.y[:, -50:, 0]
+    np.testing.assert_allclose(late.mean(axis=1), 70.0, rtol=2e-2)  # some probe
+
+
+def test_a_mixture_follows_a_set_point_as_the_bank_of_the_same_members_does(springs):
+    references = np.concatenate([np.full((30, 1), 3.0), np.full((30, 1), -1.0)])
+    learner, bank = (
+        lg.respond(policy, springs, references=references)
+        for policy in (FilterBank(springs), ModelBank(springs.systems))
+    )
+    np.testing.assert_allclose(learner.y, bank.y, atol=1e-8)
+    np.testing.assert_allclose(learner.u, bank.u, atol=1e-8)

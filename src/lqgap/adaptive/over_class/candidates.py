@@ -3,7 +3,8 @@
     l_i(t) = sum_{s<=t} log N(y_s; C_i xhat^i_{s|s-1}, S^i_s) ,    w_i = exp(l_i) / sum_j exp(l_j)
 
 of exact filters, through lost samples too (`vtr.evidence`), under a uniform prior. A learner adds the rule by
-which it chooses the member i whose input u = -K_i xhat^i_{t|t} is played; O(N (n^2 + np + nm)) a step.
+which it chooses the member i whose input u = -K_i xhat^i_{t|t}, or that towards a set-point, is played;
+O(N (n^2 + np + nm)) a step.
 
 The members that the likelihood does not refute are told at every step; they hold a true member with
 probability 1 - delta. Where the observations fit no member, the status says so, and the method goes on as it
@@ -12,6 +13,7 @@ was published: none of these has another controller to hand over to.
 
 import abc
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -25,10 +27,12 @@ from lqgap.adaptive.vtr.alarm import Alarm
 from lqgap.adaptive.vtr.evidence import Evidence, MemberFilters
 from lqgap.arguments import FloatLike, IntLike, read_count, read_probability
 from lqgap.policies.policy import entry_at, move_ahead
+from lqgap.policies.target import AbstractTarget, Origin
 from lqgap.simulators import Finite
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG, solve_finite
 from lqgap.systems.innovation import InnovationLaw
+from lqgap.systems.setpoints import Rest, find_rest
 
 DELTA = 0.05  # with which a true member may ever be refuted
 NEVER = 1e300  # a lead that no likelihood has
@@ -54,15 +58,17 @@ class Candidates(eqx.Module):
         self.last_step = None if horizon is None else read_count("horizon", horizon, least=0, most=1_000_000)
         self.K = optima.K[None] if self.last_step is None else _planned_gains(systems, self.last_step)
 
-    def inputs(self, evidence: Evidence) -> Float[Array, "member input"]:
+    def inputs(self, memory: "ClassMemory") -> Float[Array, "member input"]:
         """What every member would play now, after the observation of step `evidence.time - 1`."""
-        return -jnp.einsum("kij,kj->ki", entry_at(self.K, evidence.time - 1), evidence.xhat)
+        K, steer = entry_at(self.K, memory.evidence.time - 1), jax.vmap(lambda t, K, x: t.steer(K, x))
+        return steer(memory.target, K, memory.evidence.xhat)
 
 
 class ClassMemory(eqx.Module):
     """What one step hands to the next."""
 
     evidence: Evidence
+    target: AbstractTarget  # of every member
     alarm: Alarm
     acts_on: Int[Array, ""]
     num_changes: Int[Array, ""]
@@ -87,7 +93,7 @@ class AbstractClassLearner(AbstractLearner):
 
     def act(self, memory: ClassMemory, key: PRNGKeyArray) -> Float[Array, " input"]:  # noqa: ARG002
         """The input of the member acted on."""
-        return self.candidates.inputs(memory.evidence)[memory.acts_on]
+        return self.candidates.inputs(memory)[memory.acts_on]
 
     @property
     def members(self) -> Finite:
@@ -109,6 +115,11 @@ class AbstractClassLearner(AbstractLearner):
         """The last step it is made for, if the task ends."""
         return self.candidates.last_step
 
+    def rest(self, follow: Sequence[int]) -> Rest:
+        """That of every member."""
+        filters = self.candidates.filters
+        return find_rest(filters.A, filters.B, filters.C, self.candidates.K[0], follow=follow)
+
     def for_horizon(self, horizon: int, *, systems: LQG | None = None) -> "AbstractClassLearner":
         """The learner planned for another horizon, if it has a plan."""
         if self.horizon is None:
@@ -123,6 +134,7 @@ class AbstractClassLearner(AbstractLearner):
         """Before the first observation."""
         return ClassMemory(
             evidence=Evidence.empty(self.candidates.filters),
+            target=Origin(),
             alarm=Alarm.quiet(),
             acts_on=jnp.asarray(0),
             num_changes=jnp.asarray(0),
@@ -139,7 +151,7 @@ class AbstractClassLearner(AbstractLearner):
         )
         alarm, _ = memory.alarm.hear(evidence.misfit(), memory.evidence.time)
         key_choice, key_input = jax.random.split(jax.random.fold_in(memory.key, memory.evidence.time))
-        memory = replace(memory, evidence=evidence, alarm=alarm)
+        memory = replace(memory, evidence=evidence, target=memory.target.move(), alarm=alarm)
         chosen, rule = self.choose(memory, key_choice)
         is_change = (chosen != memory.acts_on) & (evidence.time > 1)
         num_changes = memory.num_changes + is_change

@@ -67,6 +67,6 @@ class CertaintyEquivalence(AbstractClassLearner):
 
     def act(self, memory: ClassMemory, key: PRNGKeyArray) -> Float[Array, " input"]:
         """Its input, and the probe."""
-        u = self.candidates.inputs(memory.evidence)[memory.acts_on]
+        u = self.candidates.inputs(memory)[memory.acts_on]
         decay = memory.evidence.time.astype(u.dtype) ** -0.25
         return u + decay * self.probe_root.astype(u.dtype) @ jax.random.normal(key, u.shape, u.dtype)

@@ -84,5 +84,5 @@ class FilterBank(AbstractClassLearner):
 
     def act(self, memory: ClassMemory, key: PRNGKeyArray) -> Float[Array, " input"]:  # noqa: ARG002
         """The mean of all inputs, or that of the member chosen."""
-        inputs = self.candidates.inputs(memory.evidence)
+        inputs = self.candidates.inputs(memory)
         return weights(memory.evidence) @ inputs if self.rule == "mixture" else inputs[memory.acts_on]

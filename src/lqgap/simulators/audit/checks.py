@@ -225,7 +225,7 @@ def _noise(measures: Measures) -> Check:
     holds = value <= 1e-9
     return Check(
         assumption="-",
-        statement="unit noise, in some units: W = S0 > 0 and V the same for all",
+        statement="unit noise (W = S0 = I, V = I), in some units: W = S0 > 0 and V the same for all",
         as_printed=holds,
         repaired=True,
         value=value,
