@@ -3,6 +3,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import pytest
@@ -126,6 +127,7 @@ def test_the_first_result_stays_and_takes_the_place_of_a_failure(tmp_path):
 
 WRITE_MANY = """
 import sys
+import threading
 from lqgap.experiments.store import Finished, Store, Unit
 store = Store(sys.argv[1])
 for number in range(20):
@@ -209,3 +211,33 @@ def test_a_place_that_cannot_be_used_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(lg.LqgapError, match="file/store"):
         Store(tmp_path / "file" / "store").put(UNIT, Finished(1, None, 0.0))
+
+
+def test_a_unit_that_is_computed_is_waited_for(tmp_path):
+    kept, order = Store(tmp_path / "store.sqlite"), []
+
+    def other():
+        with kept.claim(UNIT):
+            order.append("other")
+
+    with kept.claim(UNIT):
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join(0.3)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "other"]
+
+
+def test_a_process_that_is_killed_leaves_its_claim(tmp_path):
+    kept = Store(tmp_path / "store.sqlite")
+    text = (
+        "import sys, time\nfrom lqgap.experiments.store import Store, Unit\n"
+        f"with Store({str(kept.path)!r}).claim(Unit({UNIT.name!r}, {UNIT.configuration!r}, {UNIT.seed})):\n"
+        "    print('held', flush=True)\n    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "held\n"
+        process.kill()
+    with kept.claim(UNIT):
+        pass

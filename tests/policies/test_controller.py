@@ -165,6 +165,8 @@ def test_a_sample_beyond_all_measure_counts_as_lost_and_such_an_input_is_refused
     np.testing.assert_array_equal(own, expected)
     with pytest.raises(lg.InvalidArgumentError, match="no plant receives that"):
         wild([0.0, 0.0], applied=[1e300])
+    with pytest.raises(lg.InvalidArgumentError, match="nan_is_lost=True"):
+        wild([0.0, np.nan])
     with pytest.raises(lg.InvalidArgumentError, match=r"not finite: \[nan\]$"):
         wild([0.0, 0.0], applied=[np.nan])
 

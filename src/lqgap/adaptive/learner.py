@@ -44,6 +44,7 @@ class AbstractLearner(AbstractPolicy):
     """A policy that learns on the plant, and says what."""
 
     reasons: ClassVar[tuple[tuple[str, str], ...]] = ()  # name and advice of each status
+    remedy: ClassVar[str] = ""  # what may help where a run diverges
     members: eqx.AbstractVar[Any]  # the `Finite` class that `plausible` counts, if it does
 
     @abc.abstractmethod

@@ -97,6 +97,7 @@ class TraceBuilder:
         self.last, self.every, self.count, self.is_known = last, every, count, is_known
         is_learner = isinstance(policy, AbstractLearner)
         self.reasons = policy.reasons if is_learner else ()
+        self.diverged = DIVERGED + (policy.remedy if is_learner else "")
         self.has_sets = is_learner and policy.members is not None
         remarks = policy.remarks(last) if is_learner else ()
         self.rows: list[dict[str, Any]] = []
@@ -197,4 +198,4 @@ class TraceBuilder:
             if self.diverged_at[number] is None:
                 step = first + int(np.argmax(has_diverged[number]))
                 self.diverged_at[number] = step
-                self.events[number].append(Event(step, "diverged", DIVERGED))
+                self.events[number].append(Event(step, "diverged", self.diverged))

@@ -48,7 +48,7 @@ def read_methods(methods: Methods) -> dict[str, AbstractMethod]:
     """Methods by name, with their options."""
     if methods is None:
         methods = [name for name, method in METHODS.items() if method.kind != "reference"]
-    _require_named("methods", methods, "Method")
+    _require_named("methods", methods, "methods")
     found = dict(methods) if isinstance(methods, Mapping) else {spec: _method(spec) for spec in methods}
     for name, method in found.items():
         if not isinstance(method, AbstractMethod):
@@ -66,7 +66,7 @@ def read_methods(methods: Methods) -> dict[str, AbstractMethod]:
 def read_classes(families: Families) -> dict[str, Ground]:
     """Finite classes by name."""
     families = CLASSES if families is None else families
-    _require_named("families", families, "Family")
+    _require_named("families", families, "families")
     if isinstance(families, Mapping):
         found = {name: Ground(_finite(name, family)) for name, family in families.items()}
     else:
@@ -79,13 +79,11 @@ def read_classes(families: Families) -> dict[str, Ground]:
 
 
 def _require_named(name: str, given: Any, kind: str) -> None:
-    if isinstance(given, Mapping) or (
-        isinstance(given, Sequence) and all(isinstance(each, str) for each in given) and given != str(given)
-    ):
-        return
-    raise InvalidArgumentError(
-        f"{name} is {given!r:.80}, expected a list of names, or a dict of name: {kind}"
-    )
+    is_list = isinstance(given, Sequence) and not isinstance(given, str)
+    if not (isinstance(given, Mapping) or (is_list and all(isinstance(each, str) for each in given))):
+        raise InvalidArgumentError(
+            f"{name} is {given!r:.80}, expected a list of names, or {kind} by name, in a dict"
+        )
 
 
 def _finite(name: str, family: Any) -> Finite:

@@ -151,14 +151,10 @@ class Store:
         """Hold a unit while it is computed: other processes wait, and go on if this one is killed."""
         path = self.path.with_name("claims") / unit.key
         path.parent.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(path, timeout=MAX_WAIT, isolation_level=None)
-        try:
+        # An empty file, which stays; the lock on it ends with the process.
+        with contextlib.closing(sqlite3.connect(path, timeout=MAX_WAIT, isolation_level=None)) as connection:
             connection.execute("BEGIN EXCLUSIVE")
             yield
-        finally:
-            connection.close()
-            with contextlib.suppress(OSError):
-                path.unlink()
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

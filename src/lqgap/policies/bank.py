@@ -219,6 +219,13 @@ class ModelBank(AbstractPolicy):
         return count / (count - 1) * (1 - jnp.sum(self.weights(memory) ** 2))
 
 
+@eqx.filter_jit
+def planned_gains(systems: LQG, horizon: int) -> tuple[Array, Array, Array]:
+    """K, L and S of all members, the time first."""
+    finite = jax.vmap(lambda plant: solve_finite(plant, horizon=horizon))(systems)
+    return jnp.swapaxes(finite.K, 0, 1), jnp.swapaxes(finite.L, 0, 1), jnp.swapaxes(finite.S, 0, 1)
+
+
 def _trained(bank: ModelBank) -> tuple[Any, ...]:
     return bank.shaping, bank.log_prior, bank.log_temperature
 
@@ -226,9 +233,9 @@ def _trained(bank: ModelBank) -> tuple[Any, ...]:
 def _gains(systems: LQG, horizon: int | None, filters: str) -> tuple[Array, Array, Array]:
     """K, L and S of all members, the time first; NaN where there is no optimum."""
     if horizon is not None and filters == "varying":
-        return _planned_gains(systems, horizon)
+        return planned_gains(systems, horizon)
     optima = _mark(solve_members(systems))
-    K = optima.K[None] if horizon is None else _planned_gains(systems, horizon)[0]
+    K = optima.K[None] if horizon is None else planned_gains(systems, horizon)[0]
     if filters == "steady":
         return K, optima.L[None], optima.S[None]
     exact = settle_filters(systems, optima)
@@ -240,13 +247,6 @@ def _mark(optima: Optimum) -> Optimum:
     """With gains that are NaN where there is no optimum."""
     valid = jnp.where(optima.converged, 1.0, jnp.nan)[:, None, None]
     return eqx.tree_at(lambda o: (o.K, o.L), optima, (valid * optima.K, valid * optima.L))
-
-
-@eqx.filter_jit
-def _planned_gains(systems: LQG, horizon: int) -> tuple[Array, Array, Array]:
-    """K, L and S of all members, the time first."""
-    finite = jax.vmap(lambda plant: solve_finite(plant, horizon=horizon))(systems)
-    return jnp.swapaxes(finite.K, 0, 1), jnp.swapaxes(finite.L, 0, 1), jnp.swapaxes(finite.S, 0, 1)
 
 
 def _require_batch(systems: Any) -> None:

@@ -37,12 +37,12 @@ RETRY, GROWTH = 1.25, 2.0
 GUARD = 4.0  # times the largest y'Qy of the warm-up
 GROWTH_LIMIT = 1e4  # times the mean y'Qy without input
 GUARDED, UNMODELLED, GROWING = 1, 2, 3
+UNSTABLE = "the plant is not stable: give UnknownPlant a linear controller that makes it so, stabilizer="
 REASONS = (
     (
         "guard",
         "outputs are far larger than in the warm-up, or an input is not finite: the stabiliser, or no input, "
-        "is in control until they are not; if this does not end, the plant is not stable: give UnknownPlant "
-        "a linear controller that makes it so, stabilizer=",
+        f"is in control until they are not; if this does not end, {UNSTABLE}",
     ),
     (
         "no model",
@@ -51,8 +51,7 @@ REASONS = (
     ),
     (
         "growth",
-        "outputs grow by orders of magnitude while nothing is known: the plant is not stable; give "
-        "UnknownPlant a linear controller that makes it so, stabilizer=",
+        f"outputs grow by orders of magnitude while nothing is known: {UNSTABLE}",
     ),
 )
 
@@ -110,6 +109,7 @@ class AbstractIdentified(AbstractLearner):
     first_fit: eqx.AbstractVar[Int[Array, ""]]  # the step at which a model is tried first
     has_refits: ClassVar[bool] = True  # whether models are made anew when there are twice as many samples
     reasons: ClassVar[tuple[tuple[str, str], ...]] = REASONS
+    remedy: ClassVar[str] = f"; perhaps {UNSTABLE}"
 
     @property
     def members(self) -> None:

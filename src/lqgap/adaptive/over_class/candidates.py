@@ -26,11 +26,12 @@ from lqgap.adaptive.learner import AbstractLearner, Snapshot
 from lqgap.adaptive.vtr.alarm import Alarm
 from lqgap.adaptive.vtr.evidence import Evidence, MemberFilters
 from lqgap.arguments import FloatLike, IntLike, read_count, read_probability
+from lqgap.policies.bank import planned_gains
 from lqgap.policies.policy import entry_at, move_ahead
 from lqgap.policies.target import AbstractTarget, Origin
 from lqgap.simulators import Finite
 from lqgap.simulators.finite import Members
-from lqgap.systems import LQG, solve_finite
+from lqgap.systems import LQG
 from lqgap.systems.innovation import InnovationLaw
 from lqgap.systems.setpoints import Rest, find_rest
 
@@ -56,7 +57,7 @@ class Candidates(eqx.Module):
         systems, optima = self.members.systems, self.members.optima()
         self.filters = MemberFilters(systems, optima)
         self.last_step = None if horizon is None else read_count("horizon", horizon, least=0, most=1_000_000)
-        self.K = optima.K[None] if self.last_step is None else _planned_gains(systems, self.last_step)
+        self.K = optima.K[None] if self.last_step is None else planned_gains(systems, self.last_step)[0]
 
     def inputs(self, memory: "ClassMemory") -> Float[Array, "member input"]:
         """What every member would play now, after the observation of step `evidence.time - 1`."""
@@ -181,8 +182,3 @@ def refutation(delta: FloatLike | None, num_members: int) -> Float[Array, ""]:
 def weights(evidence: Evidence) -> Float[Array, " member"]:
     """The posterior weights of all members."""
     return jax.nn.softmax(evidence.log_likelihood)
-
-
-@eqx.filter_jit
-def _planned_gains(systems: LQG, horizon: int) -> Float[Array, "time member input state"]:
-    return jnp.swapaxes(jax.vmap(lambda plant: solve_finite(plant, horizon=horizon).K)(systems), 0, 1)
