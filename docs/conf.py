@@ -20,6 +20,7 @@ myst_heading_anchors = 3
 html_theme = "pydata_sphinx_theme"
 html_title = "lqgap"
 html_show_copyright = False
+html_show_sourcelink = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_theme_options = {
@@ -45,6 +46,8 @@ nb_ipywidgets_js = {}  # no widgets, so that no page asks the network for their 
 
 # Cells compile much and compute little, as tests do.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
+FLAGS = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {FLAGS}"
 os.environ.setdefault("EXAMPLE_SIZE", "small")
 os.environ["MPLCONFIGDIR"] = str(HERE / "_build" / "matplotlib")
 os.environ["MATPLOTLIBRC"] = str(HERE / "static" / "matplotlibrc")

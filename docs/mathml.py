@@ -1,7 +1,7 @@
 """Formulas as MathML, which browsers draw themselves: no script, no font, no request."""
 
 from docutils import nodes
-from docutils.utils.math.latex2mathml import tex2mathml
+from latex2mathml.converter import convert
 
 
 def use_mathml(app):
@@ -11,10 +11,11 @@ def use_mathml(app):
 
 
 def _inline(writer, node):
-    writer.body.append(tex2mathml(node.astext()))
+    writer.body.append(convert(node.astext()))
     raise nodes.SkipNode
 
 
 def _block(writer, node):
-    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
+    formula = convert(node.astext(), display="block")
+    writer.body.append(f'<div class="formula">{formula}</div>')
     raise nodes.SkipNode
