@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 
-from look import main  # noqa: E402
+from look import main
 
 PAGE = (
     '<!DOCTYPE html><p id="top">words</p><div id="search-results"><ul><li><a href="#top">found</a></ul></div>'

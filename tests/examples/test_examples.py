@@ -9,12 +9,17 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import pytest
 
+LONG = {"gap_against_horizon", "robust_training"}
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 MAX_LINES = 60
 
 
 @pytest.mark.usefixtures("as_users_run_it")
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.slow] if path.stem in LONG else []) for path in EXAMPLES],
+    ids=lambda path: path.stem,
+)
 def test_an_example_draws_a_picture(path, tmp_path, monkeypatch):
     picture = tmp_path / "picture.png"
     monkeypatch.setenv("EXAMPLE_SIZE", "small")
