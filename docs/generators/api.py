@@ -1,6 +1,7 @@
 """The public names of a package with their signatures, docstrings, fields and examples."""
 
 import ast
+import functools
 import importlib
 import inspect
 import re
@@ -12,11 +13,14 @@ SECTION = re.compile(r"^## (\S+)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 ARGUMENT = re.compile(r"    (\S[^:]*): (.*)")
 
 
+@functools.cache
 def describe_package(name: str) -> str:
-    """All that `__all__` of a package lists, first functions, then classes."""
+    """All that `__all__` of a package lists, first functions, then classes; of lqgap itself what is its own."""
     package = importlib.import_module(name)
     things = {each: getattr(package, each) for each in _public(package)}
     things = {each: thing for each, thing in things.items() if callable(thing)}
+    if name == "lqgap":
+        things = {each: thing for each, thing in things.items() if _home(thing, each) == f"lqgap.{each}"}
     ordered = sorted(things, key=lambda each: (inspect.isclass(things[each]), each.lower()))
     return "\n\n".join(_describe(name, each, things[each]) for each in ordered)
 
@@ -34,6 +38,7 @@ def list_names(name: str = "lqgap") -> str:
     return "\n".join(["| name | what it is |", "|---|---|", *rows])
 
 
+@functools.cache
 def read_examples() -> dict[str, str]:
     """Doctests by the full name of what they show."""
     return {name: body.strip() for name, body in SECTION.findall(EXAMPLES.read_text())}

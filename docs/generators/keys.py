@@ -1,5 +1,6 @@
 """Every key of a study file: what it may be and what it is if left out by the schema, its meaning by study.md."""
 
+import functools
 import json
 import re
 from pathlib import Path
@@ -35,6 +36,7 @@ def describe_keys() -> str:
     return "\n\n".join([*sections, "## `[methods]`", *_methods(tables)])
 
 
+@functools.cache
 def read_meanings() -> dict[str, str]:
     """What study.md says of each key; keys of `[plant]` and of the top level stand there without a prefix."""
     meanings = {}

@@ -66,7 +66,9 @@ def test_a_signature_is_that_of_the_source():
 def test_names_at_the_top_lead_to_the_packages_that_have_them():
     page = list_names()
     assert "{py:obj}`lg.gap <lqgap.evaluation.gap>`" in page
-    assert "{py:obj}`lg.CorruptFileError <lqgap.errors.CorruptFileError>`" in page
+    pages = "".join(fill(path.read_text()) for path in DOCS.glob("reference/**/*.md"))
+    for home in re.findall(r"<(lqgap[\w.]+)>`", page):
+        assert re.search(rf"^::::{{py:\w+}} {home}\b", pages, re.MULTILINE), home
 
 
 def test_every_command_and_option_is_told():
