@@ -93,9 +93,10 @@ check: lint test ## what every change must pass
 bench: $(READY) ## measures, prints and writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
-docs: $(READY) ## the pages, in docs/_build/html
+docs: $(READY) ## the pages, in docs/_build/html; runs all their cells
 	$(BIN)/python $(PIP) -r requirements/docs.txt
-	$(BIN)/sphinx-build --quiet --fail-on-warning -b html docs docs/_build/html
+	$(BIN)/sphinx-build --quiet --fail-on-warning --jobs 2 -b html docs docs/_build/html
+	$(BIN)/python docs/look.py docs/_build/html
 
 # The compiler of pins lives in an environment of its own: its dependencies are not ours.
 PINS := $(VENV)-pins/bin/pip-compile --quiet --strip-extras --no-annotate --no-header \

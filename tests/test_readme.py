@@ -1,6 +1,5 @@
 """What the README and the pages say a user may type, works."""
 
-import ast
 import contextlib
 import io
 import os
@@ -19,6 +18,7 @@ from lqgap.experiments.parsing import parse_study
 
 ROOT = pathlib.Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+OVERVIEW = (ROOT / "docs" / "overview.md").read_text()
 SMALL = ROOT / "tests" / "support" / "small.toml"
 
 
@@ -41,19 +41,20 @@ def test_the_example_prints_what_it_says():
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_every_example_runs():
+def test_every_example_of_the_overview_runs():
     names = {}
-    for code in blocks("python"):
+    for code in blocks("python", OVERVIEW):
         run(code, names)
     assert 1 <= names["certificate"].factor < float("inf")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_every_command_runs(tmp_path):
+@pytest.mark.parametrize("page", [README, OVERVIEW], ids=["README", "overview"])
+def test_every_command_runs(page, tmp_path):
     # As users run it: the settings of tests are not theirs.
     settings = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_"))}
-    for line in "".join(blocks("console")).splitlines():
+    for line in "".join(blocks("console", page)).splitlines():
         command, *words = shlex.split(line, comments=True)
         assert command == "lqgap"
         answer = subprocess.run(
@@ -67,15 +68,13 @@ def test_every_command_runs(tmp_path):
         assert answer.returncode == 0, (line, answer.stderr)
         if words[0] == "init":
             shutil.copy(SMALL, tmp_path / words[1])  # the same commands, less to compute
-    assert list(tmp_path.glob("results/**/*.svg"))
+    assert list(tmp_path.glob("results/report.html"))
+    assert bool(list(tmp_path.glob("results/**/*.svg"))) == ("--figures" in page)
 
 
-def test_every_block_of_the_pages_is_python_that_parses_or_is_run_above():
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
-        for code in blocks("python", page.read_text()):
-            ast.parse(code)
-        if page.name != "README.md":
-            assert not blocks("console", page.read_text())
+def test_commands_stand_on_the_two_pages_whose_commands_are_run():
+    for page in ROOT.glob("docs/**/*.md"):
+        assert page.name == "overview.md" or not blocks("console", page.read_text())
 
 
 def test_every_study_of_the_pages_makes_a_family(tmp_path):
