@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
+from heating import heat, rooms
 
 import lqgap as lg
 from lqgap.experiments.matrices import family_of_matrices
 from lqgap.experiments.parsing import parse_study
+from lqgap.experiments.transfer import transfer
+from lqgap.policies import Integrated
 
 
 def family_of(plant, tmp_path):
@@ -74,3 +77,63 @@ parameters = {pole = [1, 2], steps = {choices = [0, 1, 2]}}
 def test_large_integers_are_numbers_like_others(tmp_path):
     text = 'A = [["a/b**2"]]\nB = [["c"]]\nC = [[1]]\nparameters = {a = 100000000000000000000, b = 10000000000, c = [1, 2]}'
     assert float(family_of(text, tmp_path).nominal().A[0, 0]) == 1.0
+
+
+ROOMS = """
+dt = 0.25
+time_unit = "h"
+A = [["-(1/wall + 0.2)/capacity", "0.2/capacity"], ["0.2/capacity", "-(1/wall + 0.2)/capacity"]]
+B = [["1/capacity", 0], [0, "1/capacity"]]
+C = [[1, 0], [0, 1]]
+E = [["1/(wall*capacity)"], ["1/(wall*capacity)"]]
+measured = {size = 10.0, noise = 0.05, decay = 0.999}
+R = [[0.1, 0], [0, 0.1]]
+W = [[4e-3, 0], [0, 4e-3]]
+V = [[2.5e-3, 0], [0, 2.5e-3]]
+parameters = {capacity = [0.5, 1.5], wall = [5, 15], late = {choices = [0, 1, 2, 3]}}
+delay = "late*dt"
+inputs = ["heater 1 [kW]", "heater 2 [kW]"]
+outputs = ["room 1 [K]", "room 2 [K]", "outside [K]"]
+"""
+
+
+def test_a_measured_disturbance_is_held_over_a_step_and_is_the_last_output(tmp_path):
+    plant = family_of(ROOMS, tmp_path).system({"capacity": 0.8, "wall": 8.0, "late": 2})
+    A, B = map(np.asarray, rooms(0.8, 8.0))
+    np.testing.assert_allclose(plant.A[:2, :2], A, rtol=1e-12)
+    np.testing.assert_allclose(plant.A[:2, -1:], B[:, 2:], rtol=1e-12)
+    np.testing.assert_allclose(plant.A[-1], [0] * (plant.num_states - 1) + [0.999])
+    np.testing.assert_allclose(plant.C[-1], [0] * (plant.num_states - 1) + [1])
+    assert plant.Q[2, 2] == 0
+    reached = np.linalg.matrix_power(plant.A, 2) @ plant.B  # two steps later an input has not passed yet
+    assert not np.any(plant.C @ plant.A @ plant.B)
+    np.testing.assert_allclose(plant.C[:2] @ reached, B[:, :2], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("measured = {size = 10.0, noise = 0.05, decay = 0.999}\n", "", "belong together"),
+        ("decay = 0.999", "decay = 1.0", "measured.decay"),
+        ("E = [[", "G = [[0, 0], [0, 0]]\nE = [[", "give one of them"),
+    ],
+)
+def test_a_measured_disturbance_that_is_not_complete_is_refused(tmp_path, old, new, says):
+    with pytest.raises(lg.InvalidStudyError, match=says):
+        family_of(ROOMS.replace(old, new), tmp_path)
+
+
+@pytest.mark.slow
+def test_a_study_of_two_rooms_ends_with_a_policy_that_holds_their_temperatures(tmp_path):
+    """Through delays, weather, which is measured, guests and another set-point."""
+    rest = "[grid]\npoints = 3\n[methods]\nnominal = {}\nbank = {}\n[real]\ncount = 2\n"
+    rest += "[evaluation]\nrollouts = 64\nhorizons = []\nmap_points = 2\ntrajectories = 1\nbounds = false\n"
+    rest += '[response]\nreference = [2.0, 1.0]\nload = [0.3, 0]\nhorizon = "60 h"\n'
+    text = f'horizon = "10 h"\n[plant]\n{ROOMS}\nloads = {{size = 1.0, drift = 0.02}}\n{rest}'
+    record = transfer(*parse_study(text, name="study.toml", folder=tmp_path), tmp_path / "run")
+    [file] = [method.policy_file for method in record.methods if method.name == "bank"]
+    policy = Integrated(lg.load_policy(tmp_path / "run" / file))
+    for truth in [(0.5, 5.0, 0), (1.5, 15.0, 3), (0.8, 8.0, 2)]:
+        assert heat(policy, *truth) < 0.1  # K
+    assert len(record.responses) == 2
+    assert len(record.responses[0].y[0][0]) == 3

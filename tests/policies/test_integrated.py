@@ -4,9 +4,9 @@ import functools
 import runpy
 from pathlib import Path
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from heating import heat, rooms
 
 import lqgap as lg
 from lqgap.policies import BoundedChanges, Integrated, ModelBank, StationaryLQG
@@ -102,13 +102,6 @@ def test_a_servo_learns_its_inertia_its_friction_and_its_load_at_once(corner):
     assert overshoot <= 1.2 * judge(nominal, corner)[1]
 
 
-def rooms(capacity, wall):
-    """Two rooms side by side, moved by their heaters and by the temperature outside, in steps of 15 minutes."""
-    A = -(jnp.eye(2) / wall + jnp.array([[1.0, -1.0], [-1.0, 1.0]]) / 5) / capacity
-    B = jnp.concatenate([jnp.eye(2), jnp.full((2, 1), 1 / wall)], axis=1) / capacity
-    return lg.systems.zero_order_hold(A, B, dt=0.25)
-
-
 @functools.cache
 def heating(*, is_measured):
     """A bank over capacities, walls and delays of 0 to 3 steps, with or without a thermometer outside."""
@@ -126,25 +119,9 @@ def heating(*, is_measured):
     return Integrated(ModelBank(family.grid(3).systems))
 
 
-def heat(is_measured, capacity, wall, delay):
-    """The rms error of the last 15 of 120 hours, after days, cold weather, guests and another set-point."""
-    controller = lg.Controller(heating(is_measured=is_measured), limits=(0, 8), follow=[0, 1])
-    A, B = map(np.asarray, rooms(capacity, wall))
-    x, late, errors, rng = np.full(2, 10.0), [np.zeros(2)] * delay, [], np.random.default_rng(0)
-    for hour in np.arange(0, 120, 0.25):
-        outside = 5 + 5 * np.sin(2 * np.pi * hour / 24) - 8 * (hour > 60)
-        reference = np.array([21.0, 19.0]) if hour < 80 else np.array([20.0, 20.0])
-        y = x + 0.05 * rng.normal(size=2)
-        late = [*late, controller([*y, outside] if is_measured else y, reference=reference)]
-        x = A @ x + B @ [late[0][0] + 0.3 * (hour > 30), late[0][1], outside]
-        late = late[1:]
-        errors.append(x - reference)
-    return np.sqrt(np.mean(np.square(errors[-60:])))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("truth", [(0.5, 5.0, 0), (1.5, 15.0, 3), (0.8, 8.0, 2), (1.2, 6.0, 3)])
 def test_two_rooms_hold_their_temperatures_through_delays_weather_and_guests(truth):
-    with_thermometer, without = heat(True, *truth), heat(False, *truth)
+    with_thermometer, without = (heat(heating(is_measured=each), *truth) for each in (True, False))
     assert with_thermometer < 0.1  # K
     assert with_thermometer < 0.5 * without

@@ -15,7 +15,14 @@ from lqgap.experiments.expressions import Formula, names_in, read_formula, value
 from lqgap.experiments.parsing import Source
 from lqgap.experiments.plant_tables import MatrixPlant, extent_of
 from lqgap.simulators import ParameterBox
-from lqgap.systems import LQG, Signals, correlate_noise, discretize
+from lqgap.systems import (
+    LQG,
+    Signals,
+    correlate_noise,
+    discretize,
+    measure_disturbance,
+    zero_order_hold,
+)
 from lqgap.systems.lqg import EXTENSIONS, MATRICES
 
 MANY = 10_000  # plants of which the longest delay is taken
@@ -25,7 +32,7 @@ def family_of_matrices(plant: MatrixPlant, source: Source) -> ParameterBox:
     """The box of the parameters; errors name the entry."""
     given = {
         name: _read_matrix(plant, matrix, name, source)
-        for name in (*MATRICES, *EXTENSIONS, "G")
+        for name in (*MATRICES, *EXTENSIONS, "G", "E")
         if (matrix := getattr(plant, name)) is not None
     }
     delays = _read_delays(plant, source)
@@ -43,13 +50,16 @@ def family_of_matrices(plant: MatrixPlant, source: Source) -> ParameterBox:
     def build(**values: Any) -> LQG:
         numbers = known | values
         filled = {name: jnp.stack([_fill(row, numbers) for row in rows]) for name, rows in given.items()}
-        G = filled.pop("G", None)
+        G, E = filled.pop("G", None), filled.pop("E", None)
         written = LQG(**filled)
         if plant.dt is not None:
             written = discretize(written, dt=plant.dt, delay=_fill(delays, numbers), longest=longest)
-        if G is None:
+            E = None if E is None else zero_order_hold(filled["A"], E, dt=plant.dt)[1]
+        if G is not None:
+            return correlate_noise(written, _pad(G, written.num_states))
+        if E is None or plant.measured is None:
             return written
-        return correlate_noise(written, jnp.pad(G, ((0, written.num_states - len(G)), (0, 0))))
+        return measure_disturbance(written, _pad(E, written.num_states), **plant.measured.model_dump())
 
     box = ParameterBox(build, uncertain, signals=Signals(dt=plant.dt, time_unit=plant.time_unit))
     longest = max(_longest(formula, box, known, source) for formula in delays)
@@ -85,6 +95,11 @@ def _read(plant: MatrixPlant, entry: Any, path: tuple[str | int, ...], source: S
 
 def _fill(row: Sequence[Formula], values: Mapping[str, Any]) -> Any:
     return jnp.stack([jnp.asarray(value_of(entry, values), dtype=jnp.float64) for entry in row])
+
+
+def _pad(matrix: Any, num_states: int) -> Any:
+    """With rows of zeros for states that are past inputs."""
+    return jnp.pad(matrix, ((0, num_states - len(matrix)), (0, 0)))
 
 
 def _longest(formula: Formula, box: ParameterBox, known: Mapping[str, Any], source: Source) -> float:

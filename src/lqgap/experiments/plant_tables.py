@@ -112,6 +112,14 @@ class Loads(Table):
     drift: Deviation
 
 
+class Measured(Table):
+    """Disturbances that are measured: size in the long run, noise of their sensors, how they decay."""
+
+    size: Annotated[float, Field(gt=0)]
+    noise: Annotated[float, Field(gt=0)]
+    decay: Annotated[float, Field(ge=0, lt=1)] = 0.9999
+
+
 class AbstractPlant(Table):
     """What may be said of the signals of any plant."""
 
@@ -146,10 +154,20 @@ class MatrixPlant(AbstractPlant):
     Qx: NamedMatrix | None = None
     N: NamedMatrix | None = None
     G: NamedMatrix | None = None
+    E: NamedMatrix | None = None
+    measured: Measured | None = None
     parameters: dict[Name, Extent] = Field(min_length=1)
     dt: float | None = Field(default=None, gt=0)
     time_unit: TimeUnit = "s"
     delay: Annotated[Any, BeforeValidator(read_delay), WithJsonSchema(DELAY_SCHEMA)] = None
+
+    @pydantic.model_validator(mode="after")
+    def _disturbs(self) -> "MatrixPlant":
+        if (self.E is None) != (self.measured is None):
+            raise ValueError("E, how a measured disturbance moves the states, and measured belong together")
+        if self.E is not None and self.G is not None:
+            raise ValueError("with G, states are more than those that E moves: give one of them")
+        return self
 
     @pydantic.model_validator(mode="after")
     def _delays_in_time(self) -> "MatrixPlant":
