@@ -110,7 +110,7 @@ def test_a_policy_that_cannot_follow_has_no_response(tmp_path):
         ("reference = 22.0", "reference = 20.0", "response.reference: it is the operating point"),
         ("load = 0.5", "load = [1.0, 2.0]", "response.load: .*1 inputs"),
         ("horizon = 5\n", "horizon = 5\nends = true\n", "controllers stop"),
-        ("horizon = 60", 'horizon = "2 s"', "say how long a step is"),
+        ("horizon = 60", 'horizon = "2 s"', "how long a step is say matrices"),
         ("C = [[1.0]]", "C = [[0.0]]", "cannot rest"),
     ],
 )
