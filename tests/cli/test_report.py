@@ -23,7 +23,8 @@ def test_the_page_is_written_beside_the_record(folder, capsys):
 
 
 def test_figures_are_written_when_asked_for(command, folder):
-    few = example_record(heat_map=None, trajectories=None, adaptations=None, horizons=None, gaps=None)
+    absent = dict.fromkeys(("heat_map", "trajectories", "adaptations", "horizons", "gaps"))
+    few = example_record(**absent, responses=[])
     (folder / "record.json").write_text(few.model_dump_json())
     result = command("report", folder, "--figures")
     assert result.returncode == 0

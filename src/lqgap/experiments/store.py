@@ -87,8 +87,9 @@ class Store:
         if row is None:
             return None
         result, error, checksum, seconds = row
-        is_text = all(each is None or isinstance(each, str) for each in (result, error))
-        if not is_text or checksum != _checksum(unit.key, result, error):
+        is_sound = all(each is None or isinstance(each, str) for each in (result, error))
+        is_sound &= isinstance(seconds, float)
+        if not is_sound or checksum != _checksum(unit.key, result, error):
             raise CorruptFileError(f"{self.path} is damaged: the result of {unit.name} was changed")
         return Finished(None if result is None else json.loads(result), error, seconds)
 
