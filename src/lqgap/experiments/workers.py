@@ -2,7 +2,8 @@
 
 Processes are spawned, not forked, because JAX does not survive a fork. Each takes one piece at a time through
 a pipe of its own, so that it is always known which process works on what. A process ends by itself when the
-one that started it is gone.
+one that started it is gone. One with so many compiled programs that the system would soon refuse it memory for
+more (Linux admits 65,530 pieces) is replaced by another.
 """
 
 import contextlib
@@ -16,10 +17,12 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any
 
 MAX_TRIES = 3  # of a piece of work whose process dies
 PARENT_CHECKED_EVERY = 0.5  # seconds
+MAPS, MAX_MAPS = Path("/proc/self/maps"), 40_000  # pieces of memory: a compiled program takes dozens
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,7 @@ def run_all(function: Callable[[Any], Any], items: Sequence[Any], *, processes: 
             yield _next(function, items, workers, waiting, tries)
     finally:
         for worker in workers:
-            worker.process.kill()
-            worker.process.join()
-            worker.pipe.close()
+            _end(worker)
 
 
 def attempt(function: Callable[[Any], Any], item: Any) -> tuple[Any, str | None]:
@@ -82,7 +83,7 @@ def _next(
         place = busy[wait(list(busy))[0]]
         worker, index = workers[place], workers[place].index
         try:
-            answer, error = worker.pipe.recv()
+            (answer, error), is_full = worker.pipe.recv()
         except (EOFError, OSError):
             worker.process.join()
             worker.pipe.close()
@@ -94,6 +95,9 @@ def _next(
             code = worker.process.exitcode
             return Outcome(index, None, f"its process died {MAX_TRIES} times (at last with code {code})")
         worker.index = None
+        if is_full and waiting:
+            _end(worker)
+            workers[place] = _start(function)
         return Outcome(index, answer, error)
 
 
@@ -106,6 +110,12 @@ def _start(function: Callable[[Any], Any]) -> _Worker:
     return _Worker(process, ours)
 
 
+def _end(worker: _Worker) -> None:
+    worker.process.kill()
+    worker.process.join()
+    worker.pipe.close()
+
+
 def _serve(function: Callable[[Any], Any], pipe: Any, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started it decides when it ends
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
@@ -114,7 +124,8 @@ def _serve(function: Callable[[Any], Any], pipe: Any, parent: int) -> None:
             item = pipe.recv()
         except (EOFError, OSError):
             return
-        pipe.send(attempt(function, item))
+        answer = attempt(function, item)
+        pipe.send((answer, MAPS.exists() and MAPS.read_bytes().count(b"\n") > MAX_MAPS))
 
 
 def _end_with(parent: int) -> None:
