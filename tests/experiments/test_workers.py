@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from lqgap.experiments.workers import attempt, run_all
+from lqgap.experiments.workers import MAPS, MAX_MAPS, attempt, run_all
 
 
 def test_every_item_has_one_outcome_and_what_fails_says_why():
@@ -33,6 +33,14 @@ def test_a_process_that_dies_costs_only_its_own_piece():
     }
     assert (outcomes[0].answer, outcomes[2].answer) == (2, 4)
     assert outcomes[1].error == "its process died 3 times (at last with code 3)"
+
+
+@pytest.mark.skipif(not MAPS.exists(), reason="the system does not tell")
+def test_a_process_with_too_many_pieces_of_memory_is_replaced():
+    me = "__import__('os').getpid()"
+    fill = f"(globals().setdefault('kept', [__import__('mmap').mmap(-1, 1) for _ in range({MAX_MAPS})]), {me})[1]"
+    first, full, after = (outcome.answer for outcome in run_all(eval, [me, fill, me], processes=1))
+    assert first == full != after
 
 
 @pytest.mark.slow
