@@ -2,8 +2,8 @@
 
 Processes are spawned, not forked, because JAX does not survive a fork. Each takes one piece at a time through
 a pipe of its own, so that it is always known which process works on what. A process ends by itself when the
-one that started it is gone. One with so many compiled programs that the system would soon refuse it memory for
-more (Linux admits 65,530 pieces) is replaced by another.
+one that started it is gone. One with so many compiled programs that the system would soon refuse it
+memory for more (Linux admits 65,530 pieces) is replaced by another.
 """
 
 import contextlib
