@@ -124,8 +124,8 @@ def test_a_measured_disturbance_that_is_not_complete_is_refused(tmp_path, old, n
 
 
 @pytest.mark.slow
-def test_a_study_of_two_rooms_ends_with_a_policy_that_holds_their_temperatures(tmp_path):
-    """Through delays, weather, which is measured, guests and another set-point."""
+def test_the_bank_of_a_study_of_two_rooms_holds_their_temperatures(tmp_path):
+    """Through delays, weather, which is measured, guests and another set-point; recommended or not."""
     rest = "[grid]\npoints = 3\n[methods]\nnominal = {}\nbank = {}\n[real]\ncount = 2\n"
     rest += "[evaluation]\nrollouts = 64\nhorizons = []\nmap_points = 2\ntrajectories = 1\nbounds = false\n"
     rest += '[response]\nreference = [2.0, 1.0]\nload = [0.3, 0]\nhorizon = "60 h"\n'
