@@ -196,11 +196,8 @@ class ModelBank(AbstractPolicy):
             time=now + 1,
             key=memory.key,
         )
-        optimal, shaped = (  # gains that are the same for all rollouts: mixed, each would have its own
-            jax.vmap(lambda target, gain, x: target.steer(gain, x))(memory.target, gains, xhat)
-            for gains in (K, K + SHAPING_UNIT * K @ self.shaping)
-        )
-        return memory, optimal + self.doubt(memory) * (shaped - optimal)
+        gains = K + self.doubt(memory) * (SHAPING_UNIT * K @ self.shaping)
+        return memory, jax.vmap(lambda target, gain, x: target.steer(gain, x))(memory.target, gains, xhat)
 
     def log_posterior(self, memory: BankMemory) -> Float[Array, " member"]:
         """Log of the posterior weights, up to a constant."""
