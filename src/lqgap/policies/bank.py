@@ -196,8 +196,11 @@ class ModelBank(AbstractPolicy):
             time=now + 1,
             key=memory.key,
         )
-        gains = K + self.doubt(memory) * (SHAPING_UNIT * K @ self.shaping)
-        return memory, jax.vmap(lambda target, gain, x: target.steer(gain, x))(memory.target, gains, xhat)
+        # One product with gains that all rollouts share: mixed ones would be each rollout's own.
+        both = jnp.concatenate([K, SHAPING_UNIT * K @ self.shaping], axis=1)
+        product = jnp.einsum("kij,kj->ki", both, memory.target.error(xhat))
+        wanted, shaped = jnp.split(product, 2, axis=1)
+        return memory, memory.target.feed(wanted + self.doubt(memory) * shaped)
 
     def log_posterior(self, memory: BankMemory) -> Float[Array, " member"]:
         """Log of the posterior weights, up to a constant."""

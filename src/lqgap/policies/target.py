@@ -27,8 +27,16 @@ class AbstractTarget(eqx.Module):
         """Where to steer to one step later."""
 
     @abc.abstractmethod
+    def error(self, xhat: Float[Array, "*member state"]) -> Float[Array, "*member state"]:
+        """How far the belief is off."""
+
+    @abc.abstractmethod
+    def feed(self, correction: Float[Array, "*member input"]) -> Float[Array, "*member input"]:
+        """The input, less a correction of the error."""
+
     def steer(self, K: Float[Array, "input state"], xhat: Float[Array, " state"]) -> Float[Array, " input"]:
-        """The input."""
+        """The input u_r - K (xhat - x_r)."""
+        return self.feed(K @ self.error(xhat))
 
 
 class Origin(AbstractTarget):
@@ -38,9 +46,13 @@ class Origin(AbstractTarget):
         """It stays."""
         return self
 
-    def steer(self, K: Array, xhat: Array) -> Array:
+    def error(self, xhat: Array) -> Array:
+        """All of it."""
+        return xhat
+
+    def feed(self, correction: Array) -> Array:
         """-K xhat."""
-        return -K @ xhat
+        return -correction
 
 
 class Target(AbstractTarget):
@@ -58,9 +70,13 @@ class Target(AbstractTarget):
         x, u = self.x_goal + left * (self.x - self.x_goal), self.u_goal + left * (self.u - self.u_goal)
         return Target(x, u, self.x_goal, self.u_goal, self.pace)
 
-    def steer(self, K: Array, xhat: Array) -> Array:
-        """u_r - K (xhat - x_r)."""
-        return self.u - K @ (xhat - self.x)
+    def error(self, xhat: Array) -> Array:
+        """xhat - x_r."""
+        return xhat - self.x
+
+    def feed(self, correction: Array) -> Array:
+        """u_r less the correction."""
+        return self.u - correction
 
 
 def aim(memory: Any, rest: Rest, reference: Float[Array | np.ndarray, " followed"]) -> Any:
