@@ -16,7 +16,7 @@ PLANTS = {
     "FilePlant": "a MAT file",
     "PythonPlant": "a Python function",
 }
-TABLES = {"Cost": "cost", "Grid": "grid", "Real": "real", "Evaluation": "evaluation"}
+TABLES = {"Cost": "cost", "Grid": "grid", "Real": "real", "Evaluation": "evaluation", "Steps": "response"}
 
 
 def describe_keys() -> str:
