@@ -35,6 +35,29 @@ def test_doubt_after_the_next_observation_is_what_integration_over_it_gives():
         np.testing.assert_allclose(doubt, 3 * expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("outputs", [2, 5])
+def test_doubt_with_several_outputs_is_by_bhattacharyyas_coefficient_and_no_rollout_waits_for_another(
+    outputs,
+):
+    plants = lg.stack([random_plant(seed, outputs=outputs, inputs=1) for seed in (0, 1)])
+    policy = DualBank(plants, doubt=3.0)
+    memory, _ = policy.bank.propose(policy.init(jax.random.key(0)), jnp.ones(outputs), jnp.zeros(1))
+    u = jnp.asarray([0.7])
+    S, T = np.asarray(policy.bank.S)[1]
+    d = np.subtract(
+        *(policy.bank.C @ (policy.bank.A @ memory.xhat[:, :, None] + policy.bank.B @ u[:, None]))
+    )[:, 0]
+    rho = np.exp(-d @ np.linalg.solve(S + T, d) / 4) * (np.linalg.det(S) * np.linalg.det(T)) ** 0.25
+    rho /= np.sqrt(np.linalg.det((S + T) / 2))
+    weights = policy.bank.weights(memory)
+    expected = 3 * rho * np.sqrt(weights[0] * weights[1])
+    np.testing.assert_allclose(policy._doubts(u[None], memory, weights)[0], expected, rtol=1e-9)
+    gaps = lg.gap(
+        policy, plants, horizon=3, key=jax.random.key(0), num_rollouts=500
+    )  # factorisations side by side
+    assert np.all(np.isfinite(gaps.mean))
+
+
 def test_the_input_is_the_cheapest_of_all_that_are_considered_and_the_mean_is_one_of_them(seed):
     plants = lg.stack([random_plant(10 * seed + k) for k in range(5)])
     policy = DualBank(plants, doubt=50.0)

@@ -25,9 +25,11 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from lqgap.arguments import FloatLike, IntLike, read_positive
+from lqgap.batches import in_turn
 from lqgap.policies.bank import BankMemory, ModelBank
 from lqgap.policies.policy import AbstractWrapper, entry_at
 from lqgap.systems import LQG
+from lqgap.systems.innovation import solve_normal
 from lqgap.systems.optimum import solve_members
 
 NUM_LIKELIEST = 4
@@ -106,9 +108,10 @@ class DualBank(AbstractWrapper):
         per_input = jnp.einsum("kpi,kij->kpj", C, B)
         predicted = at_rest[None] + jnp.einsum("kpj,cj->ckp", per_input, candidates)
         apart = predicted[:, first] - predicted[:, second]
-        both = 0.5 * (S[first] + S[second])
-        logs = jnp.linalg.slogdet(S)[1]
-        overlap = 0.25 * (logs[first] + logs[second]) - 0.5 * jnp.linalg.slogdet(both)[1]
-        distance = jnp.einsum("cdp,dpq,cdq->cd", apart, jnp.linalg.inv(both), apart)
+        # The overlap is a quotient of densities of d / 2 under (S_i + S_j) / 2, and of 0 under S_i and S_j.
+        spreads = in_turn(memory.xhat, jnp.concatenate([0.5 * (S[first] + S[second]), S]))
+        places = jnp.concatenate([0.5 * apart, jnp.zeros_like(predicted)], axis=1)
+        densities = jax.vmap(jax.vmap(lambda S, e: solve_normal(S, e)[1]), in_axes=(None, 0))(spreads, places)
+        mixed, own = densities[:, : len(first)], densities[:, len(first) :]
         shares = jnp.sqrt(weights[first] * weights[second])
-        return jnp.exp(self.log_doubt) * jnp.exp(overlap[None] - distance / 8) @ shares
+        return jnp.exp(self.log_doubt) * jnp.exp(mixed - 0.5 * (own[:, first] + own[:, second])) @ shares

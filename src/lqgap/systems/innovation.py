@@ -100,20 +100,23 @@ def fill_lost(innovation: Float[Array, " output"], S: Float[Array, "output outpu
         peak = -0.5 * jnp.where(seen[0], jnp.log(2 * math.pi * S[0, 0]), 0)
         return Filled(known, peak - 0.5 * distance, distance)
     masked = jnp.where(seen[:, None] & seen[None, :], S, jnp.eye(len(S), dtype=S.dtype))
-    solve = solve_unrolled if len(S) <= MAX_UNROLLED else _solve
-    precision_times, log_density = solve(masked, known)
+    precision_times, log_density = solve_normal(masked, known)
     log_density = log_density - 0.5 * jnp.sum(seen).astype(S.dtype) * math.log(2 * math.pi)
     return Filled(
         jnp.where(seen, innovation, S @ precision_times), log_density, distance=known @ precision_times
     )
 
 
+def solve_normal(
+    S: Float[Array, "output output"], e: Float[Array, " output"]
+) -> tuple[Float[Array, " output"], Float[Array, ""]]:
+    """S^-1 e and -1/2 (e' S^-1 e + log det S), without a call of LAPACK for few outputs."""
+    if len(S) <= MAX_UNROLLED:
+        return solve_unrolled(S, e)
+    solution = solve_psd(S, e)
+    return solution, -0.5 * (e @ solution + log_det_psd(S))
+
+
 def _unfilled(innovation: Array, law: InnovationLaw) -> Filled:
     distance = innovation @ law.precision @ innovation
     return Filled(innovation, law.peak - 0.5 * distance, distance)
-
-
-def _solve(S: Array, e: Array) -> tuple[Array, Array]:
-    """The same by Cholesky."""
-    solution = solve_psd(S, e)
-    return solution, -0.5 * (e @ solution + log_det_psd(S))
