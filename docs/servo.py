@@ -18,7 +18,7 @@ def build(inertia, friction):
 
 box = lg.ParameterBox(build, {"inertia": (0.5, 2), "friction": (0.1, 1)})
 family = lg.offset_free(box, load=1, drift=0.2)  # V, and V in a step
-bank = lg.policies.Integrated(lg.policies.ModelBank(family.grid(4).systems))
+bank = lg.policies.Integrated(lg.policies.ModelBank(family.grid({"inertia": 8, "friction": 3}).systems))
 
 
 def run(policy, motor, seconds):

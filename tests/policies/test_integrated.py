@@ -93,7 +93,7 @@ def judge(policy, corner):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("corner", [(0.5, 0.1), (2.0, 1.0), (0.8, 0.3), (1.25, 0.55), (1.7, 0.2)])
+@pytest.mark.parametrize("corner", [(0.5, 0.1), (2.0, 1.0), (0.8, 0.3), (1.1, 0.4), (1.25, 0.55), (1.7, 0.2)])
 def test_a_servo_learns_its_inertia_its_friction_and_its_load_at_once(corner):
     """The servo of the documentation: within 3 mrad, one count of its encoder, and not much overshoot."""
     rms, overshoot = judge(servo()["bank"], corner)
