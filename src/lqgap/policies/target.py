@@ -28,11 +28,11 @@ class AbstractTarget(eqx.Module):
 
     @abc.abstractmethod
     def error(self, xhat: Float[Array, "*member state"]) -> Float[Array, "*member state"]:
-        """How far the belief is off."""
+        """xhat - x_r: how far the belief is from where to steer to."""
 
     @abc.abstractmethod
     def feed(self, correction: Float[Array, "*member input"]) -> Float[Array, "*member input"]:
-        """The input, less a correction of the error."""
+        """u_r less a correction, K times the error."""
 
     def steer(self, K: Float[Array, "input state"], xhat: Float[Array, " state"]) -> Float[Array, " input"]:
         """The input u_r - K (xhat - x_r)."""
@@ -47,11 +47,11 @@ class Origin(AbstractTarget):
         return self
 
     def error(self, xhat: Array) -> Array:
-        """All of it."""
+        """xhat: the origin is zero."""
         return xhat
 
     def feed(self, correction: Array) -> Array:
-        """-K xhat."""
+        """The correction alone, against the error."""
         return -correction
 
 
