@@ -9,6 +9,7 @@ filters know it: nothing winds up. `Integrated` acts on the plant, `BoundedChang
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -54,7 +55,7 @@ class BoundedChanges(AbstractWrapper):
 
     def init(self, key: PRNGKeyArray) -> ChangesMemory:
         """Before the first observation."""
-        return ChangesMemory(self.policy.init(key), jnp.zeros(self.num_inputs))
+        return ChangesMemory(self.policy.init(key), _nothing(self.policy))
 
     def step(
         self, memory: ChangesMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
@@ -87,7 +88,7 @@ class Integrated(AbstractWrapper):
 
     def init(self, key: PRNGKeyArray) -> IntegratedMemory:
         """Before the first observation."""
-        return IntegratedMemory(self.policy.init(key), jnp.zeros(self.num_inputs))
+        return IntegratedMemory(self.policy.init(key), _nothing(self.policy))
 
     def step(
         self, memory: IntegratedMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
@@ -97,3 +98,9 @@ class Integrated(AbstractWrapper):
         before = jnp.where(is_change, memory.u_before, 0).astype(u_last.dtype)
         inside, chosen = self.policy.step(memory.inside, y, u_last - before)
         return IntegratedMemory(inside, u_last), jnp.where(is_change, u_last, 0) + chosen
+
+
+def _nothing(policy: AbstractPolicy) -> Float[Array, " input"]:
+    """No input, in the precision of the policy: a memory keeps its type."""
+    numbers = [leaf.dtype for leaf in jax.tree.leaves(policy) if eqx.is_inexact_array(leaf)]
+    return jnp.zeros(policy.num_inputs, jnp.result_type(*numbers) if numbers else float)
