@@ -34,8 +34,11 @@ def correlate_noise(plant: LQG, G: MatrixLike) -> LQG:
     rest = symmetrize(plant.W - gain @ G.T)
     if is_concrete(rest):
         _require_covariance(np.asarray(rest), np.asarray(plant.W))
-    root = sqrt_psd(rest)
-    return _with_noise_state(plant, gain, root @ root.T)
+    root, least = sqrt_psd(rest), -ROUNDING * jnp.max(jnp.abs(plant.W))
+    is_noise = (
+        jnp.linalg.eigvalsh(rest)[0] >= least
+    )  # where values are not known yet, NaN says that it is none
+    return _with_noise_state(plant, gain, jnp.where(is_noise, root @ root.T, jnp.nan))
 
 
 def innovations_plant(
