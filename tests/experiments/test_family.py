@@ -166,8 +166,12 @@ def test_what_a_study_says_of_signals_comes_before_what_its_family_says(tmp_path
 
 
 def test_signals_that_do_not_fit_the_plant_are_refused_with_the_line(tmp_path):
-    with pytest.raises(lg.InvalidStudyError, match=r"line 1: plant: inputs is .*expected 1"):
+    with pytest.raises(lg.InvalidStudyError, match=r"line 3: plant\.inputs: inputs is .*expected 1"):
         signals_in('family = "mass_spring_damper"\ninputs = ["a", "b"]', tmp_path)
+    with pytest.raises(lg.InvalidStudyError, match=r"line 3: plant\.limits: .*low < high"):
+        signals_in('family = "mass_spring_damper"\nlimits = [1, -1]', tmp_path)
+    with pytest.raises(lg.InvalidStudyError, match=r"line 3: plant\.operating_point: u0 is"):
+        signals_in('family = "mass_spring_damper"\noperating_point = {u0 = [1, 2]}', tmp_path)
 
 
 def test_another_cost_leaves_signals_as_they_are(tmp_path):
@@ -224,6 +228,21 @@ def test_a_plant_that_cannot_be_built_is_blamed_on_its_matrix_with_its_parameter
     plants = Plants(study, source, trust=False)
     with pytest.raises(lg.InvalidStudyError, match=error):
         plants.limited(Zero(num_inputs=1, num_outputs=1))  # which needs all of them
+
+
+def test_noises_that_are_correlated_too_much_somewhere_are_refused(tmp_path):
+    """W - G V^-1 G' = 1 - pole^2, which members of the class have to be positive."""
+    study, source = parse_study(f'[plant]\n{UNSTABLE}G = [["pole"]]', name="study.toml", folder=tmp_path)
+    with pytest.raises(lg.InvalidStudyError, match=r"line 6: plant\.G: G is too large.*\(member pole = "):
+        Plants(study, source, trust=False).limited(Zero(num_inputs=1, num_outputs=1))
+
+
+def test_drift_may_be_a_formula_of_the_step_of_a_built_in_family_and_of_none_that_is_not_known(tmp_path):
+    loads = 'loads = {size = 1.0, drift = "dt"}'
+    nominal = family_of(f'family = "mass_spring_damper"\n{loads}', tmp_path).nominal()
+    np.testing.assert_allclose(nominal.W[-1, -1], 0.3**2)
+    with pytest.raises(lg.InvalidStudyError, match=r"line 6: plant\.loads: drift depends on dt"):
+        family_of(f"{UNSTABLE}{loads}", tmp_path)
 
 
 def test_drift_may_be_a_formula_of_the_time_of_a_step(tmp_path):

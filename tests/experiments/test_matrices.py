@@ -116,6 +116,7 @@ def test_a_measured_disturbance_is_held_over_a_step_and_is_the_last_output(tmp_p
         ("measured = {size = 10.0, noise = 0.05, decay = 0.999}\n", "", "belong together"),
         ("decay = 0.999", "decay = 1.0", "measured.decay"),
         ("E = [[", "G = [[0, 0], [0, 0]]\nE = [[", "give one of them"),
+        ("E = [[", "E = [[0.1], [0.1], [", r"plant\.E: it has 4 rows, expected 2"),
     ],
 )
 def test_a_measured_disturbance_that_is_not_complete_is_refused(tmp_path, old, new, says):

@@ -89,6 +89,11 @@ def test_a_built_in_family_knows_how_long_a_step_is(tmp_path, family, horizon, s
     assert parse_study(text, name="study.toml", folder=tmp_path)[0].horizon == steps
 
 
+def test_a_time_without_end_is_refused(tmp_path):
+    with pytest.raises(InvalidStudyError, match=r"line 1: horizon: more steps than can be counted"):
+        parse_study('horizon = "1e400 s"\n[plant]\nfamily = "dc_motor"', name="study.toml", folder=tmp_path)
+
+
 def test_a_built_in_family_whose_steps_differ_has_no_times(tmp_path):
     text = 'horizon = "1 s"\n[plant]\nfamily = "mass_spring_damper"\ndt = [0.1, 0.2]'
     with pytest.raises(InvalidStudyError, match="built-in families with one dt"):

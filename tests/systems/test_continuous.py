@@ -163,6 +163,7 @@ def test_delays_that_cannot_be_are_refused():
         ([0.1, 0.2], None, "or 1"),
         (0.2, 0.1, "longest is 0.1, expected at least delay = 0.2"),
         (200.0, None, "more than 1000"),
+        (1e300, None, r"1e\+301 steps, more than 1000"),
     ):
         with pytest.raises(InvalidArgumentError, match=message):
             discretize(plant, dt=0.1, delay=delay, longest=longest)

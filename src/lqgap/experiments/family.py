@@ -15,10 +15,18 @@ from typing import Any
 import jax
 
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError, did_you_mean
-from lqgap.experiments.expressions import read_formula, value_of
+from lqgap.experiments.expressions import names_in, read_formula, value_of
 from lqgap.experiments.matrices import family_of_matrices
 from lqgap.experiments.parsing import Source
-from lqgap.experiments.plant_tables import FamilyPlant, FilePlant, MatrixPlant, PythonPlant, extent_of
+from lqgap.experiments.plant_tables import (
+    FamilyPlant,
+    FilePlant,
+    MatrixPlant,
+    OperatingPoint,
+    PythonPlant,
+    extent_of,
+    time_of_step,
+)
 from lqgap.experiments.provenance import is_own
 from lqgap.experiments.study import Cost, Study
 from lqgap.interop.mat import load_mat
@@ -61,9 +69,13 @@ def make_family(study: Study, source: Source, *, trust: bool = False) -> Family:
 
 def add_loads(plants: Any, study: Study) -> Any:
     """Plants, or a family, with the loads of the study, if it has some."""
-    loads, dt = study.plant.loads, getattr(study.plant, "dt", None)
+    loads = study.plant.loads
     if loads is None:
         return plants
+    dt, _ = time_of_step(study.plant)
+    for name, value in loads.model_dump().items():
+        if dt is None and isinstance(value, str) and names_in(read_formula(value)):
+            raise InvalidArgumentError(f"{name} depends on dt, and the time of a step is not known")
     size, drift = (
         float(value_of(read_formula(value), {"dt": dt})) if isinstance(value, str) else value
         for value in (loads.size, loads.drift)
@@ -97,7 +109,14 @@ def signals_of(study: Study, family: Family, source: Source) -> Signals:
             num_inputs=example.num_inputs, num_outputs=example.num_outputs
         )
     except InvalidArgumentError as error:
-        raise source.error(("plant",), str(error)) from None
+        raise source.error(_place_of_signal(error, study), str(error)) from None
+
+
+def _place_of_signal(error: LqgapError, study: Study) -> tuple[str, ...]:
+    """At the key that an error begins with, if the study has it."""
+    name = str(error).partition(" ")[0]
+    key = "operating_point" if name in OperatingPoint.model_fields else name
+    return ("plant", key) if getattr(study.plant, key, None) is not None else ("plant",)
 
 
 def _own_signals(family: Family) -> Signals:

@@ -35,6 +35,7 @@ def family_of_matrices(plant: MatrixPlant, source: Source) -> ParameterBox:
         for name in (*MATRICES, *EXTENSIONS, "G", "E")
         if (matrix := getattr(plant, name)) is not None
     }
+    _require_rows(given, source)
     delays = _read_delays(plant, source)
     entries = [*delays, *(entry for matrix in given.values() for row in matrix for entry in row)]
     used = set[str]().union(*map(names_in, entries))
@@ -75,6 +76,15 @@ def _read_matrix(
         [_read(plant, entry, (name, i, j), source) for j, entry in enumerate(row)]
         for i, row in enumerate(matrix)
     ]
+
+
+def _require_rows(given: Mapping[str, Sequence[Any]], source: Source) -> None:
+    """G and E have a row for each state, to which those of past inputs are added."""
+    count = len(given["A"])
+    for name in sorted({"E", "G"} & given.keys()):
+        if len(given[name]) != count:
+            what = f"it has {len(given[name])} rows, expected {count}, one for each state (row of A)"
+            raise source.error(("plant", name), what)
 
 
 def _read_delays(plant: MatrixPlant, source: Source) -> list[Formula]:

@@ -223,20 +223,22 @@ def count_steps(value: Any, plant: Any) -> Any:
         )
     if plant is None:
         return 1  # it has an error of its own, which is told
-    dt, unit = _time_of_step(plant)
+    dt, unit = time_of_step(plant)
     if dt is None:
         raise ValueError(
             "expected a number of steps: how long a step is say matrices with dt, files with sampling_time, "
             "and built-in families with one dt"
         )
     steps = float(found[1]) * SECONDS[found[2]] / (dt * SECONDS[unit])
+    if not math.isfinite(steps):
+        raise ValueError("more steps than can be counted")
     whole = math.ceil(steps - 1e-9 * steps)
     if whole - steps > 1e-6 * steps:
         warn(f"{value.strip()} are {steps:.6g} steps of {dt:g} {unit}: {whole} are taken")
     return whole
 
 
-def _time_of_step(plant: Any) -> tuple[float | None, str]:
+def time_of_step(plant: Any) -> tuple[float | None, str]:
     """How long a step is, if the study says so, and in which unit."""
     if not isinstance(plant, FamilyPlant):
         dt = getattr(plant, "dt", None) or getattr(plant, "sampling_time", None)

@@ -103,10 +103,10 @@ def _count_past(delays: Any, dt: Any, longest: Any) -> int:
         )
     if is_concrete(most) and longest < most:
         raise InvalidArgumentError(f"longest is {longest:g}, expected at least delay = {most:g}")
-    steps = int(np.ceil(longest / dt - WHOLE))
-    if steps > MAX_PAST:
-        raise InvalidArgumentError(f"a delay of {longest:g} is {steps} steps, more than {MAX_PAST}")
-    return steps
+    steps = np.ceil(longest / np.asarray(dt, dtype=float) - WHOLE)
+    if not steps <= MAX_PAST:
+        raise InvalidArgumentError(f"a delay of {longest:g} is {steps:.6g} steps, more than {MAX_PAST}")
+    return int(steps)
 
 
 def _delay_column(A: Array, b: Array, dt: Any, delay: Array, lags: Array) -> Array:

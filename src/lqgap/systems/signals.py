@@ -82,7 +82,8 @@ def _pairs(limits: Any, size: int) -> tuple[tuple[float, float], ...]:
     pairs = (pairs,) * size if _is_interval(pairs) else pairs
     if pairs and not (len(pairs) == size and all(map(_is_interval, pairs))):
         raise InvalidArgumentError(
-            f"limits is {limits!r}, expected a number, (low, high), or such a pair for each of {size} inputs"
+            f"limits is {limits!r}, expected a positive number, (low, high) with low < high, or such a pair "
+            f"for each of {size} inputs"
         )
     return pairs
 
