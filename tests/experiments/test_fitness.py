@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from lqgap.errors import LqgapWarning
 from lqgap.evaluation import GapEstimate
 from lqgap.evaluation.estimate import DIVERGED
 from lqgap.experiments.fitness import find_trouble
@@ -8,9 +9,9 @@ from lqgap.experiments.fitness import find_trouble
 VALUE = np.array([10.0, 20.0, 30.0])
 
 
-def trouble(mean, stderr=0.0, idle=(100.0, 100.0, 100.0), totals=None):
+def estimate(mean, stderr=0.0, totals=None):
     mean = np.array(mean)
-    found = GapEstimate(
+    return GapEstimate(
         mean=mean,
         stderr=np.full(3, stderr),
         totals=np.stack([mean, mean], axis=1) if totals is None else np.array(totals),
@@ -19,7 +20,10 @@ def trouble(mean, stderr=0.0, idle=(100.0, 100.0, 100.0), totals=None):
         num_rollouts=2,
         has_light_tail=False,
     )
-    return find_trouble(found, np.array(idle), "plant {}".format)
+
+
+def trouble(mean, stderr=0.0, idle=(100.0, 100.0, 100.0), totals=None):
+    return find_trouble(estimate(mean, stderr, totals), np.array(idle), "plant {}".format)
 
 
 def test_nothing_speaks_against_a_method_that_holds_and_beats_zero_input():
@@ -49,3 +53,14 @@ def test_where_zero_input_leaves_little_to_gain_to_be_worse_than_it_is_no_fault(
 def test_a_method_that_never_acts_is_useless_unless_that_is_optimal():
     assert "plant 2" in trouble([1.0, 1.0, 50.0], stderr=5.0, idle=[100.0, 100.0, 50.0])
     assert trouble([0.0, 1.0, 1.0], idle=[0.0, 100.0, 100.0]) is None
+
+
+def test_runs_that_are_lost_by_whoever_knows_the_plant_speak_against_nobody():
+    lost = [[1.0, 1.0, 1e5], [1.0, 1e5, 1e5], [1.0, 1.0, 1.0]]
+    found = estimate([9.0, 1e5, 9.0], totals=lost)
+    idle = np.full(3, 1e9)
+    last_two = lambda row: np.array([False, True, True])  # noqa: E731
+    with pytest.warns(LqgapWarning, match=r"limits of inputs are tight: on 2 of 3 plants, such as plant 1"):
+        assert find_trouble(found, idle, "plant {}".format, last_two) is None
+    last = lambda row: np.array([False, row == 0, True])  # noqa: E731
+    assert find_trouble(found, idle, "plant {}".format, last).endswith("such as plant 1")

@@ -2,7 +2,8 @@
 
 A linear policy does if its closed loop is stable. Others are run for ten horizons, where the search found
 them worst and on plants spread over all that were tried; they do not if a run, or the last horizon on
-average, costs more than 100 times the optimum. A policy that ends with its task has no long run. What
+average, costs more than 100 times the optimum; limits that are too tight for any controller are no fault of
+theirs (`fitness`). A policy that ends with its task has no long run. What
 a horizon costs later on is the mean of all after the first.
 """
 
@@ -18,6 +19,7 @@ from lqgap.evaluation.gap import references_of
 from lqgap.evaluation.long_run import excess_in_the_long_run
 from lqgap.evaluation.monte_carlo import block_size
 from lqgap.evaluation.worst import BATCH
+from lqgap.experiments.fitness import count_of, find_guilty
 from lqgap.experiments.plants import key_for, pad_to
 from lqgap.experiments.study import Study
 from lqgap.experiments.units import Workspace, fill_batches
@@ -52,10 +54,17 @@ def run_on(
     if trouble is not None:
         return LongRun(trouble)
     systems, names = _plants(workspace, worst, only_some=True)
-    share, later = _run(workspace.study, policy, systems, num_rollouts)
-    if np.any(share > 0):
+    lost, later = _run(workspace.study, policy, systems, num_rollouts)
+
+    def lost_anyway(row: int) -> np.ndarray:
+        informed = workspace.informed(take(systems, row))
+        return _run(workspace.study, informed, take(systems, np.array([row])), num_rollouts)[0][0]
+
+    share = np.mean(lost, axis=1)
+    guilty = find_guilty(share, lost, names.__getitem__, lost_anyway if workspace.plants.has_limits else None)
+    if guilty is not None:
         what = f"it diverges within {LONG * workspace.study.horizon} steps"
-        trouble = f"{what} on {np.sum(share > 0)} of {len(names)} plants, such as {names[np.argmax(share)]}"
+        trouble = f"{what} on {count_of(share > 0)}, such as {names[guilty]}"
     return LongRun(trouble, None if workspace.study.ends else later[np.argmax(np.mean(later, axis=1))])
 
 
@@ -72,14 +81,14 @@ def find_instability(workspace: Workspace, policy: AbstractLinearPolicy, worst: 
 
 def share_lost(study: Study, policy: AbstractPolicy, systems: LQG) -> np.ndarray:
     """The part of the runs of each plant that diverge, by the program that gaps are measured with."""
-    return _run(study, policy, systems, study.evaluation.rollouts)[0]
+    return np.mean(_run(study, policy, systems, study.evaluation.rollouts)[0], axis=1)
 
 
 def _run(
     study: Study, policy: AbstractPolicy, systems: LQG, num_rollouts: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The part of the runs of each plant that diverge; what a later horizon costs each run on average."""
-    count, shares, later = len(systems.A), [], []
+    """Which runs of each plant diverge, and last whether all do on average; what later horizons cost."""
+    count, lost, later = len(systems.A), [], []
     num_runs = block_size(BATCH, study.horizon + 1, systems.num_outputs, num_rollouts)
     for batch in fill_batches(np.arange(count)):
         plants = take(systems, batch)
@@ -87,11 +96,11 @@ def _run(
         found = excess_in_the_long_run(
             policy, plants, horizon=study.horizon, num_horizons=LONG, key=key, num_rollouts=num_runs
         )
-        costs = np.asarray(references_of(plants, horizon=study.horizon, ends=False).value)
-        share = np.mean(np.mean(found, axis=0) > DIVERGED * costs[:, None], axis=1)
-        shares.append(np.maximum(share, np.mean(found[-1], axis=1) > DIVERGED * costs))
+        most = DIVERGED * np.asarray(references_of(plants, horizon=study.horizon, ends=False).value)[:, None]
+        in_the_end = np.mean(found[-1], axis=1, keepdims=True) > most
+        lost.append(np.concatenate([np.mean(found, axis=0) > most, in_the_end], axis=1))
         later.append(np.mean(found[1:], axis=0))
-    return np.concatenate(shares)[:count], np.concatenate(later)[:count]
+    return np.concatenate(lost)[:count], np.concatenate(later)[:count]
 
 
 def _plants(workspace: Workspace, worst: Finite | None, *, only_some: bool) -> tuple[LQG, list[str]]:

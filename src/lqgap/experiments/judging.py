@@ -7,7 +7,7 @@ chose, and of what was found; there may be plants that are worse. For the bracke
 noise, and the limit of their gaps holds for all of them at once.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from lqgap.batches import join, take
 from lqgap.errors import NotConvergedError
 from lqgap.evaluation import GapEstimate, gap
+from lqgap.evaluation.estimate import DIVERGED
 from lqgap.evaluation.worst import Search
 from lqgap.experiments import estimates
 from lqgap.experiments.endurance import LongRun, run_on
@@ -198,12 +199,29 @@ def _find_trouble(
     workspace: Workspace, found: GapEstimate, searched: Searched | None, idle: np.ndarray
 ) -> str | None:
     """On the plants that all methods are evaluated on, or on those that the search found."""
-    trouble = find_trouble(found, idle, workspace.describe)
+    informed = _losses_of_the_informed(workspace, workspace.judged, len(found.totals[0]), NOISE)
+    trouble = find_trouble(found, idle, workspace.describe, informed)
     if trouble is None and searched is not None:
         systems, members = searched.members.systems, searched.members
         no_input = gaps_of(workspace, _zero(systems), systems, _num_rollouts(workspace), noise=FRESH)
-        trouble = find_trouble(searched.gaps, no_input.mean, members.describe)
+        informed = _losses_of_the_informed(workspace, systems, len(searched.gaps.totals[0]), FRESH)
+        trouble = find_trouble(searched.gaps, no_input.mean, members.describe, informed)
     return trouble
+
+
+def _losses_of_the_informed(
+    workspace: Workspace, systems: LQG, count: int, noise: str
+) -> Callable[[int], np.ndarray] | None:
+    """Which runs of a plant the controller that knows it loses within the limits; None without limits."""
+    if not workspace.plants.has_limits:
+        return None
+
+    def lost(row: int) -> np.ndarray:
+        policy, plant = workspace.informed(take(systems, row)), take(systems, np.array([row]))
+        found = gaps_of(workspace, policy, plant, count, noise=noise)
+        return ~(found.totals[0, :count] <= DIVERGED * found.value[0])
+
+    return lost
 
 
 def _larger(one: np.ndarray, other: np.ndarray) -> np.ndarray:

@@ -118,6 +118,10 @@ class Workspace:
             return made
         return replace(made, policy=self.plants.limited(made.policy))
 
+    def informed(self, plant: LQG) -> AbstractPolicy:
+        """The controller that knows the plant, within limits of which its plan does not know."""
+        return self.plants.limited(Knowing(self.study.horizon if self.study.ends else None).on(plant))
+
 
 def fill_batches(rows: np.ndarray) -> np.ndarray:
     """Rows in batches of the size of the search's, so that programs are shared; the last row fills up."""
