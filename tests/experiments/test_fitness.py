@@ -57,10 +57,15 @@ def test_a_method_that_never_acts_is_useless_unless_that_is_optimal():
 
 def test_runs_that_are_lost_by_whoever_knows_the_plant_speak_against_nobody():
     lost = [[1.0, 1.0, 1e5], [1.0, 1e5, 1e5], [1.0, 1.0, 1.0]]
-    found = estimate([9.0, 1e5, 9.0], totals=lost)
-    idle = np.full(3, 1e9)
-    last_two = lambda row: np.array([False, True, True])  # noqa: E731
-    with pytest.warns(LqgapWarning, match=r"limits of inputs are tight: on 2 of 3 plants, such as plant 1"):
-        assert find_trouble(found, idle, "plant {}".format, last_two) is None
-    last = lambda row: np.array([False, row == 0, True])  # noqa: E731
-    assert find_trouble(found, idle, "plant {}".format, last).endswith("such as plant 1")
+    found, idle = estimate([9.0, 1e5, 9.0], totals=lost), np.full(3, 1e9)
+
+    def judge(*anyway):
+        return find_trouble(
+            found, idle, "plant {}".format, lambda row: np.array(anyway) & (found.totals[row] > 1e4)
+        )
+
+    assert judge(False, False, True).endswith("on 2 of 3 plants, such as plant 1")
+    assert "plant 1; not even the controller that knows it" in judge(False, True, True)
+    found.totals[1] = found.totals[0]
+    with pytest.warns(LqgapWarning, match=r"limits of inputs are tight: on 2 of 3 plants, such as plant"):
+        assert judge(False, True, True) is None

@@ -19,7 +19,7 @@ from lqgap.evaluation.gap import references_of
 from lqgap.evaluation.long_run import excess_in_the_long_run
 from lqgap.evaluation.monte_carlo import block_size
 from lqgap.evaluation.worst import BATCH
-from lqgap.experiments.fitness import count_of, find_guilty
+from lqgap.experiments.fitness import find_guilty
 from lqgap.experiments.plants import key_for, pad_to
 from lqgap.experiments.study import Study
 from lqgap.experiments.units import Workspace, fill_batches
@@ -61,10 +61,9 @@ def run_on(
         return _run(workspace.study, informed, take(systems, np.array([row])), num_rollouts)[0][0]
 
     share = np.mean(lost, axis=1)
-    guilty = find_guilty(share, lost, names.__getitem__, lost_anyway if workspace.plants.has_limits else None)
-    if guilty is not None:
-        what = f"it diverges within {LONG * workspace.study.horizon} steps"
-        trouble = f"{what} on {count_of(share > 0)}, such as {names[guilty]}"
+    where = find_guilty(share, lost, names.__getitem__, lost_anyway if workspace.plants.has_limits else None)
+    if where is not None:
+        trouble = f"it diverges within {LONG * workspace.study.horizon} steps {where}"
     return LongRun(trouble, None if workspace.study.ends else later[np.argmax(np.mean(later, axis=1))])
 
 

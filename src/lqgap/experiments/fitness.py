@@ -8,7 +8,7 @@ A method is unfit if on some plant
 
 Where inputs are limited there may be no controller that holds a plant: a load that drifts leaves their reach
 in the end. Runs that the controller that knows the plant loses, too, within the same limits and on the same
-noise, speak against no method, and are told as a warning.
+noise, speak against no method, and are told as a warning; but where it loses most of them, nothing is fit.
 
 Both are judged wherever gaps are measured: on the class, the map and the real plants, at what a search of the
 ranges finds, and over a run of many horizons.
@@ -26,9 +26,10 @@ from lqgap.evaluation.estimate import DIVERGED
 WORTHWHILE = 0.05  # of the optimal cost: where zero input loses less, to be no better than it is no fault
 SAME = 1e-6  # relative: the noise is common, so that equal inputs have equal gaps
 NUM_STDERR = 2.0
+MOST = 0.5  # of the runs
 TIGHT = (
-    "the limits of inputs are tight: on {count}, such as {plant}, not even the controller that knows the "
-    "plant holds it within them in all runs; wider limits, or smaller loads and noise, are needed there"
+    "the limits of inputs are tight: {where}, not even the controller that knows the plant holds it within "
+    "them in all runs; wider limits, or smaller loads and noise, are needed there"
 )
 
 Lost = Bool[np.ndarray, " rollout"]
@@ -49,9 +50,9 @@ def find_trouble(
     """
     lost = ~(found.totals <= DIVERGED * found.value[:, None])
     share = np.maximum(np.mean(lost, axis=1), ~(found.mean <= DIVERGED * found.value))
-    worst = find_guilty(share, lost, describe, lost_anyway)
-    if worst is not None:
-        return f"it diverges on {count_of(share > 0)}, such as {describe(worst)}"
+    where = find_guilty(share, lost, describe, lost_anyway)
+    if where is not None:
+        return f"it diverges {where}"
     more = found.mean - idle
     is_no_better = (np.abs(more) <= SAME * idle) | (more > NUM_STDERR * found.stderr)
     useless = is_no_better & (idle > WORTHWHILE * found.value)
@@ -66,14 +67,18 @@ def find_guilty(
     lost: Bool[np.ndarray, "plant rollout"],
     describe: Callable[[int], str],
     lost_anyway: Callable[[int], Lost] | None,
-) -> int | None:
-    """The plant that speaks most against a method; None, with a warning, if limits alone are to blame."""
+) -> str | None:
+    """On how many plants runs are lost, and one that speaks against the method; None if none does."""
     suspects = [int(row) for row in np.argsort(-share, kind="stable") if share[row] > 0]
+    where = f"on {count_of(share > 0)}, such as "
     for row in suspects:
-        if lost_anyway is None or not lost[row].any() or np.any(lost[row] & ~lost_anyway(row)):
-            return row
+        anyway = lost_anyway(row) if lost_anyway and lost[row].any() else np.zeros_like(lost[row])
+        if np.mean(anyway) > MOST:
+            return f"{where}{describe(row)}; not even the controller that knows it holds it within the limits"
+        if not lost[row].any() or np.any(lost[row] & ~anyway):
+            return where + describe(row)
     if suspects:
-        warn(TIGHT.format(count=count_of(share > 0), plant=describe(suspects[0])))
+        warn(TIGHT.format(where=where + describe(suspects[0])))
     return None
 
 
