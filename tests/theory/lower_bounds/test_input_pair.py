@@ -55,6 +55,7 @@ def test_the_infimum_is_that_of_its_formula():
 
 def test_what_left_double_precision_bounds_nothing():
     assert infimum(Candidate(np.ones(3), np.zeros(3), np.inf, 1.0), np.zeros(3), 10) == 0
+    assert infimum(Candidate(np.full(3, -1e-18), np.zeros(3), 0.0, 0.0), np.zeros(3), 10) == 0
 
 
 @pytest.mark.parametrize("horizon", [1, pytest.param(2, marks=pytest.mark.slow)])

@@ -123,8 +123,8 @@ def infimum(candidate: Candidate, choice: Float[np.ndarray, " three"], num_point
     """The bound with v, w, b = exp(choice): a valid one whatever the number of points of g."""
     v, w, b = np.exp(choice)
     total = truncated_variance(b) * np.sum(candidate.wanted)
-    if not np.isfinite(total + candidate.gain_of_input + candidate.gain_of_output):
-        return 0.0
+    if not (np.isfinite(total + candidate.gain_of_input + candidate.gain_of_output) and total > 0):
+        return 0.0  # of plants that are alike, rounding makes it negative
 
     def bracket(g: np.ndarray) -> np.ndarray:
         moved = (np.sqrt(candidate.information) + candidate.gain_of_output * np.sqrt(g)[:, None]) ** 2
