@@ -32,7 +32,7 @@ html_theme_options = {
     "show_prev_next": True,
 }
 # Pages with wide tables have the room of the sidebar.
-html_sidebars = {name: [] for name in ("index", "benchmarks", "assumptions", "errata", "gallery")}
+html_sidebars = {name: [] for name in ("index", "benchmarks", "assumptions", "errata", "gallery", "claims")}
 maximum_signature_line_length = 90
 toc_object_entries_show_parents = "hide"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).parents[1] / "reference" / "examples.md"
 SECTION = re.compile(r"^## (\S+)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
+QUOTE = "'"  # around the name of a class that its source has not defined yet
 ARGUMENT = re.compile(r"    (\S[^:]*): (.*)")
 
 
@@ -104,7 +105,9 @@ def _signature(thing) -> str:
     for each in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
         if len(ast.unparse(each)) > 60:
             each.annotation = None  # too long to help
-    returns = f" -> {ast.unparse(node.returns)}" if node.returns and not inspect.isclass(thing) else ""
+    returns = (
+        f" -> {ast.unparse(node.returns).strip(QUOTE)}" if node.returns and not inspect.isclass(thing) else ""
+    )
     return f"({ast.unparse(arguments)}){returns if len(returns) < 70 else ''}".replace("\n", " ")
 
 

@@ -68,7 +68,8 @@ def _table(properties: dict, prefix: str) -> str:
         told = (_values(value), _default(value), _meaning(key, value, prefix))
         keys_of.setdefault(told, []).append(f"`{key}`")
     rows = [f"| {', '.join(keys)} | {' | '.join(told)} |" for told, keys in keys_of.items()]
-    return "\n".join(["| key | values | if left out | meaning |", "|---|---|---|---|", *rows])
+    table = ["| key | values | if left out | meaning |", "|---|---|---|---|", *rows]
+    return "\n".join([":::{table}", ":class: prose", "", *table, ":::"])
 
 
 def _meaning(key: str, value: dict, prefix: str) -> str:

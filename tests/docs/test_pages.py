@@ -7,8 +7,10 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+import typer
 
 import lqgap as lg
+from lqgap.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
@@ -81,3 +83,70 @@ def test_links_of_a_page_lead_to_pages(page):
 def test_every_example_is_in_the_gallery():
     shown = re.findall(r'^run\("(\w+)"\)$', (ROOT / "docs" / "gallery.md").read_text(), re.MULTILINE)
     assert sorted(shown) == sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
+
+
+# What somebody asks who knows control and not this project, and the heading that answers.
+QUESTIONS = {
+    "How do I bring my own model?": ("tutorials/servo.md", "## The model"),
+    "How do I read the gap table?": ("howto/report.md", "## The gap table"),
+    "What does the bracket mean?": ("explanation/gap.md", "## What the bracket means"),
+    "How do I run the policy in a loop?": ("loop.md", "# A policy in a loop"),
+    "What about set-points?": ("loop.md", "## Set-points"),
+    "What does each key of a study mean?": ("reference/keys.md", "# Every key of a study"),
+    "What do the arguments of a function mean?": ("reference/python/evaluation.md", "# Evaluation"),
+    "Which horizon?": ("howto/choose.md", "## The horizon"),
+    "How do I add a lower bound?": ("howto/extend.md", "## A lower bound"),
+    "What if the audit says no?": ("howto/trouble.md", "## The audit says no"),
+    "What if training does not improve?": ("howto/trouble.md", "## Training does not improve"),
+    "What if nothing is fit?": ("howto/trouble.md", "## Nothing is fit"),
+    "Is that true?": ("claims.md", "# Claims"),
+}
+TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def clicks(page):
+    """The pages that one click leads to: links of the text, and the navigation of its section."""
+    text = page.read_text()
+    entries = [
+        line for tree in TOCTREE.findall(text) for line in tree.splitlines() if line[:1] not in {"", ":"}
+    ]
+    targets = [link for link in LINK.findall(text) if "://" not in link] + [
+        f"{entry}.md" for entry in entries
+    ]
+    return {(page.parent / target).resolve() for target in targets}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_answer_is_two_clicks_from_the_start(question):
+    page, heading = QUESTIONS[question]
+    start, target = ROOT / "docs" / "index.md", (ROOT / "docs" / page).resolve()
+    once = clicks(start)
+    twice = set().union(*(clicks(each) for each in once if each.suffix == ".md"))
+    assert target in once | twice
+    assert f"\n{heading}\n" in f"\n{target.read_text()}"
+
+
+WRITTEN = [ROOT / name for name in ("README.md", "STYLE.md", "CONTRIBUTING.md")] + PAGES
+COMMAND = re.compile(r"(?:`|^(?:    |\$ )?)lqgap ([a-z]+)\b([^`\n]*)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+def test_commands_that_a_page_names_exist_with_their_options(page):
+    commands = typer.main.get_command(app).commands
+    for name, rest in COMMAND.findall(page.read_text()):
+        options = {option for each in commands[name].params for option in each.opts}
+        assert set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", rest.partition("#")[0])) <= {*options, "--help"}, (
+            name
+        )
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.name)
+def test_modules_that_a_page_runs_exist(page):
+    for name in re.findall(r"python -m (benchmarks[\w.]*)", page.read_text()):
+        path = ROOT / name.replace(".", "/")
+        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists()
+
+
+def test_blocks_of_the_style_guide_are_python():
+    for code in blocks(ROOT / "STYLE.md", "python"):
+        ast.parse(code)
