@@ -117,6 +117,13 @@ def read_count(name: str, value: Any, *, least: int, most: int = 10_000) -> int:
     return count
 
 
+def read_flag(name: str, value: Any) -> bool:
+    """True or False, and nothing that merely counts as such."""
+    if not isinstance(value, bool | np.bool_):
+        raise InvalidArgumentError(f"{name} is {_show(value)}, expected True or False")
+    return bool(value)
+
+
 def read_positive(name: str, value: Any) -> Any:
     """A positive number, unchanged if traced."""
     if not is_concrete(value):

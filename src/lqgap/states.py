@@ -1,4 +1,4 @@
-"""The state of something that goes on, in a file: taken up again exactly, by what it belongs to alone.
+"""The state of something that goes on: of lasting types, and in a file, taken up by what it belongs to alone.
 
 The arrays of a pytree lie in the file in the order of its leaves; the fingerprint of the owner, which is all
 that determines what the state means, says whether a file belongs to it.
@@ -17,6 +17,13 @@ import numpy as np
 
 from lqgap.archives import read_arrays, write_arrays
 from lqgap.errors import CorruptFileError, InvalidArgumentError
+
+
+def strongly_typed(state: Any) -> Any:
+    """The same arrays. A weakly typed one, as of a Python number, takes another type in some step, for which
+    a program would be compiled again.
+    """
+    return jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state)
 
 
 def fingerprint(*parts: Any) -> str:

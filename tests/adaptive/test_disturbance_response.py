@@ -132,3 +132,5 @@ def test_bad_arguments_are_named():
     for name, value in (("memory", 0), ("update", "adam"), ("feature", "y"), ("regularization", -1.0)):
         with pytest.raises(lg.InvalidArgumentError, match=name):
             DisturbanceResponse(spring(), **{name: value})
+    with pytest.raises(lg.InvalidSystemError, match="plant is a Finite"):
+        DisturbanceResponse(lg.Finite(lg.stack([spring()])))

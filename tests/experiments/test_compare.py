@@ -31,6 +31,8 @@ def signs():
         ({"families": "dc_motor"}, "expected a list of names"),
         ({"families": 3}, "expected a list of names"),
         ({"families": {"mine": 3}}, "families has a int as 'mine'"),
+        ({"families": {3: "dc_motor"}}, "families has the name 3"),
+        ({"methods": {"": Thompson()}}, "methods has the name ''"),
         ({"methods": "map"}, "expected a list of names"),
         ({"methods": 3}, "methods is 3"),
         ({"methods": {"mine": 3}}, "methods has a int as 'mine'"),
@@ -39,7 +41,10 @@ def signs():
         ({"horizons": 100}, "expected a list"),
         ({"seeds": 2.5}, "expected a list"),
         ({"processes": 0}, "processes is 0"),
-        ({"seeds": 1}, "two or more"),
+        ({"seeds": 1}, "seeds is 1, expected a whole number from 2"),
+        ({"seeds": True}, "seeds is True"),
+        ({"seeds": 10**9}, "from 2 to 100000"),
+        ({"methods": ["map", "map "]}, "two of one name"),
     ],
 )
 @pytest.mark.usefixtures("as_users_run_it")

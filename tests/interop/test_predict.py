@@ -98,11 +98,11 @@ class Counting(AbstractPolicy):
     num_outputs: int = eqx.field(static=True, default=1)
 
     def init(self, key):  # noqa: ARG002
-        return ()
+        return jnp.asarray(0.0)  # weakly typed, as learners' counts are
 
     def step(self, memory, y, u_last):  # noqa: ARG002
         self.traces.append(None)
-        return memory, -y
+        return memory + jnp.sum(y), -y
 
 
 def test_it_is_compiled_once_for_each_number_of_environments():

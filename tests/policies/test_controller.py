@@ -2,11 +2,12 @@ import copy
 
 import every_policy
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import lqgap as lg
-from lqgap.policies import FiniteHorizonLQG, StationaryLQG
+from lqgap.policies import AbstractPolicy, FiniteHorizonLQG, StationaryLQG
 
 PLANT = every_policy.PLANTS[1]
 
@@ -16,6 +17,33 @@ def test_it_chooses_what_the_policy_chooses_in_a_rollout():
     run = lg.rollout(policy, PLANT, horizon=20, key=jax.random.key(0))
     controller = lg.Controller(policy)
     np.testing.assert_allclose([controller(y) for y in run.y], run.u, rtol=1e-12)
+
+
+class Learning(AbstractPolicy):
+    """Begins with weakly typed numbers, as of Python, and hands on others."""
+
+    traces: list
+
+    num_inputs = 1
+    num_outputs = 2
+
+    def init(self, key):  # noqa: ARG002
+        return jnp.asarray(0), jnp.asarray(0.0), jnp.asarray(0.0)
+
+    def step(self, memory, y, u_last):
+        self.traces.append(None)
+        count, largest, before = memory
+        return (count + jnp.sum(y > 0), jnp.maximum(largest, before), y[0]), u_last
+
+
+def test_it_is_compiled_when_it_is_made_and_never_again():
+    policy = Learning([])
+    controller = lg.Controller(policy)
+    for y in np.ones((4, 2)):
+        controller(y)
+    controller.reset()
+    controller(None)
+    assert len(policy.traces) == 1
 
 
 def test_reset_begins_anew_also_with_another_key():

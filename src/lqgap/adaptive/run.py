@@ -32,6 +32,7 @@ from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.policies.policy import require_policy
 from lqgap.progress import track
 from lqgap.simulators.finite import Members
+from lqgap.states import strongly_typed
 from lqgap.systems import LQG, steady_predict
 from lqgap.systems.losses import without_losses
 
@@ -144,10 +145,7 @@ def _start(policy: AbstractPolicy, plants: RealPlant, keys: Array) -> RunState:
             has_diverged=jnp.asarray(False),
         )
 
-    # Weakly typed scalars would become strongly typed after the first block and trigger a recompilation.
-    return jax.tree.map(
-        lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), jax.vmap(of_run)(plants, keys)
-    )
+    return strongly_typed(jax.vmap(of_run)(plants, keys))
 
 
 @eqx.filter_jit

@@ -33,6 +33,7 @@ from lqgap.files import require_folder
 from lqgap.states import fingerprint
 
 TRAINED_STEPS = 200  # that a trained policy is trained over
+MOST_SEEDS = 100_000
 Progress = Callable[[str, float | None], None]  # what was computed, and in how many seconds
 
 
@@ -102,7 +103,9 @@ def compare(
     spans = sorted(
         {read_count("horizons", each, least=10, most=10_000_000) for each in _each("horizons", horizons)}
     )
-    numbers = read_seeds(range(seeds) if isinstance(seeds, int) else _each("seeds", seeds))
+    if isinstance(seeds, int):
+        seeds = range(read_count("seeds", seeds, least=2, most=MOST_SEEDS))
+    numbers = read_seeds(_each("seeds", seeds))
     processes = read_count("processes", processes, least=1, most=1_000)
     place = None if folder is None else Path(folder)
     store = None if place is None else Store(place / STORE)

@@ -49,7 +49,12 @@ def read_methods(methods: Methods) -> dict[str, AbstractMethod]:
     if methods is None:
         methods = [name for name, method in METHODS.items() if method.kind != "reference"]
     _require_named("methods", methods, "methods")
-    found = dict(methods) if isinstance(methods, Mapping) else {spec: _method(spec) for spec in methods}
+    if isinstance(methods, Mapping):
+        found = dict(methods)
+    else:
+        found = {spec.strip(): _method(spec) for spec in methods}
+        if len(found) < len(methods):
+            raise InvalidArgumentError("methods has two of one name: give each once")
     for name, method in found.items():
         if not isinstance(method, AbstractMethod):
             raise InvalidArgumentError(
@@ -84,6 +89,9 @@ def _require_named(name: str, given: Any, kind: str) -> None:
         raise InvalidArgumentError(
             f"{name} is {given!r:.80}, expected a list of names, or {kind} by name, in a dict"
         )
+    for each in given:
+        if not isinstance(each, str) or not each.strip():
+            raise InvalidArgumentError(f"{name} has the name {each!r}, expected one that can be shown")
 
 
 def _finite(name: str, family: Any) -> Finite:

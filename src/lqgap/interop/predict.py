@@ -17,6 +17,7 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import LimitsLike, read_limits
 from lqgap.policies.policy import Memory, require_policy
+from lqgap.states import strongly_typed
 
 
 class PredictorState(eqx.Module):
@@ -53,7 +54,7 @@ class Predictor:
             now = jax.tree.map(lambda new, old: jnp.where(start, new, old), fresh, state)
             memory, u = policy.step(now.memory, y, now.u_last)
             u = allowed.clip(u, now.u_last)
-            return PredictorState(memory=memory, u_last=u, time=now.time + 1, key=now.key), u
+            return strongly_typed(PredictorState(memory=memory, u_last=u, time=now.time + 1, key=now.key)), u
 
         self._advance = jax.jit(jax.vmap(advance))
         self._begin = jax.jit(self._first_states, static_argnums=0)
@@ -87,7 +88,7 @@ class Predictor:
             u_last, time = jnp.zeros(self.policy.num_inputs), jnp.asarray(0)
             return PredictorState(memory=self.policy.init(key), u_last=u_last, time=time, key=key)
 
-        return jax.vmap(begin)(jax.random.split(self._key, count))
+        return strongly_typed(jax.vmap(begin)(jax.random.split(self._key, count)))
 
     def _read_observation(self, observation: Any) -> tuple[Float[np.ndarray, "env output"], bool]:
         size = self.policy.num_outputs

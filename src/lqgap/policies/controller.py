@@ -24,7 +24,7 @@ from lqgap.errors import InvalidArgumentError, LqgapWarning, NotConvergedError
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
 from lqgap.policies.target import aim
-from lqgap.states import fingerprint, read_state, write_state
+from lqgap.states import fingerprint, read_state, strongly_typed, write_state
 from lqgap.systems.setpoints import Rest
 
 KIND = "controller"
@@ -233,7 +233,8 @@ def _read_follow(follow: Any, num_outputs: int) -> tuple[int, ...]:
 
 
 def _flatten(memory: Memory) -> list[Array]:
-    return [jax.random.key_data(leaf) if _is_key(leaf) else leaf for leaf in jax.tree.leaves(memory)]
+    leaves = [jax.random.key_data(leaf) if _is_key(leaf) else leaf for leaf in jax.tree.leaves(memory)]
+    return strongly_typed(leaves)
 
 
 def _unflatten(template: Memory, leaves: list[Array]) -> Memory:

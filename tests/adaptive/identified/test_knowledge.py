@@ -38,10 +38,32 @@ def test_bad_arguments_are_named():
     good = {"order": 2, "Q": jnp.eye(1), "R": jnp.eye(1)}
     for name, value in (
         ("order", 0),
+        ("Q", 1.0),
+        ("Q", "x"),
+        ("Q", None),
+        ("R", [[1.0, 2.0], [3.0]]),
+        ("chooses_order", "no"),
         ("window", 3),
         ("excitation", 0.0),
         ("stabilizer", "none"),
         ("stabilizer", LinearDynamic(Dc=[[1.0, 2.0]])),
     ):
-        with pytest.raises(lg.InvalidArgumentError, match=name):
+        with pytest.raises(lg.LqgapError, match=name):
             UnknownPlant(**(good | {name: value}))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lg.adaptive.IdentifiedCertaintyEquivalence,
+        lg.adaptive.LqgOpt,
+        lg.adaptive.AdaptOn,
+        lambda plant: lg.adaptive.ExploreThenCommit(plant, horizon=100),
+        lambda plant: lg.adaptive.IdentifiedDisturbanceResponse(plant, horizon=100),
+    ],
+)
+@pytest.mark.usefixtures("as_users_run_it")
+def test_a_learner_that_is_given_the_plant_says_what_it_may_be_told(make):
+    for given in (lg.LQG([[0.5]], [[1.0]], [[1.0]]), None):
+        with pytest.raises(lg.InvalidArgumentError, match=r"UnknownPlant\.like"):
+            make(given)

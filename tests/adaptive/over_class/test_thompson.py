@@ -57,3 +57,9 @@ def test_lazy_episodes_are_at_most_one_step_longer_than_the_one_before():
     ends = [n for n, after in itertools.pairwise(lengths) if after == 1]
     assert ends == list(range(1, len(ends) + 1))
     assert memory.num_changes == 0  # a draw among members that are the same plant is no switch
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_what_is_no_truth_value_is_refused():
+    with pytest.raises(lg.InvalidArgumentError, match="lazy is 'no', expected True or False"):
+        ThompsonSampling(lg.stack(springs()[:2]), lazy="no")

@@ -17,7 +17,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import FloatLike, IntLike, MatrixLike, read_count, read_covariance, read_positive
+from lqgap.arguments import (
+    FloatLike,
+    IntLike,
+    MatrixLike,
+    read_count,
+    read_covariance,
+    read_flag,
+    read_positive,
+    read_square,
+)
 from lqgap.errors import InvalidArgumentError
 from lqgap.identification.realization import Realization
 from lqgap.identification.streaming import MarkovRegression
@@ -66,8 +75,9 @@ class UnknownPlant(eqx.Module):
         chooses_order: bool = False,
         stabilizer: AbstractLinearPolicy | None = None,
     ):
-        self.Q = read_covariance("Q", Q, size=len(np.asarray(Q)), definite=False, why="it weighs outputs")
-        self.R = read_covariance("R", R, size=len(np.asarray(R)), definite=True, why="it weighs inputs")
+        Q, R = read_square("Q", Q), read_square("R", R)
+        self.Q = read_covariance("Q", Q, size=len(Q), definite=False, why="it weighs outputs")
+        self.R = read_covariance("R", R, size=len(R), definite=True, why="it weighs inputs")
         self.order = read_count("order", order, least=1, most=MAX_WINDOW // 2)
         self.window = read_count(
             "window",
@@ -77,7 +87,7 @@ class UnknownPlant(eqx.Module):
         )
         root = np.linalg.inv(np.linalg.cholesky(np.asarray(self.R))).T
         self.probe = jnp.asarray(read_positive("excitation", excitation) * root / math.sqrt(len(root)))
-        self.chooses_order = bool(chooses_order)
+        self.chooses_order = read_flag("chooses_order", chooses_order)
         self.stabilizer = read_stabilizer(stabilizer, self.num_inputs, self.num_outputs)
 
     @property
@@ -127,6 +137,16 @@ class UnknownPlant(eqx.Module):
         if "stabilizer" not in how and _radius(np.asarray(systems.A)) >= STABLE:
             told["stabilizer"] = find_stabilizer(members)
         return UnknownPlant(**(told | how))
+
+
+def require_unknown(plant: Any) -> UnknownPlant:
+    """The argument, if it is what a learner without a class may be told."""
+    if not isinstance(plant, UnknownPlant):
+        raise InvalidArgumentError(
+            f"plant is a {type(plant).__name__}, expected an UnknownPlant: sizes and the cost, as "
+            f"UnknownPlant.like(plant) reads them off a plant or a class"
+        )
+    return plant
 
 
 def window_for(members: Finite) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.adaptive.over_class.candidates import AbstractClassLearner, Candidates, ClassMemory, weights
-from lqgap.arguments import IntLike
+from lqgap.arguments import IntLike, read_flag
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
 
@@ -46,7 +46,7 @@ class ThompsonSampling(AbstractClassLearner):
     lazy: bool = eqx.field(static=True)
 
     def __init__(self, members: Members, *, lazy: bool = False, horizon: IntLike | None = None):
-        self.candidates, self.lazy = Candidates(members, horizon=horizon), bool(lazy)
+        self.candidates, self.lazy = Candidates(members, horizon=horizon), read_flag("lazy", lazy)
         self.first_alike = jnp.asarray(_find_alike(self.members.systems))
 
     def first(self) -> Episode:
