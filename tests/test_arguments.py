@@ -63,6 +63,14 @@ def test_a_long_value_is_shortened_in_the_message():
     assert len(str(raised.value)) < 200
 
 
+def test_what_is_definite_in_other_units_of_each_entry_is_definite():
+    units = np.diag([1e-8, 1.0, 1e6])
+    matrix = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
+    read_covariance("X", units @ matrix @ units, size=3, definite=True, why="")
+    with pytest.raises(InvalidSystemError, match="X is not positive definite"):
+        read_covariance("X", units @ (matrix - 0.6 * np.eye(3)) @ units, size=3, definite=True, why="")
+
+
 def test_a_rank_deficient_matrix_is_never_definite():
     rng = np.random.default_rng(0)
     for _ in range(50):

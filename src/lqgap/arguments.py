@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from jax.core import Tracer
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, PrecisionError
 
@@ -30,7 +30,7 @@ else:
 
 SYMMETRY_TOLERANCE = 1e-9  # relative to the largest entry
 SEMIDEFINITE_TOLERANCE = 1e-12  # times the size: negative eigenvalues that rounding may leave
-DEFINITE_TOLERANCE = np.finfo(float).eps  # times the size: smaller eigenvalues are zero
+DEFINITE_TOLERANCE = 4 * np.finfo(float).eps  # times the size: smaller eigenvalues are zero
 
 
 def is_concrete(tree: Any) -> bool:
@@ -222,14 +222,29 @@ def _read_numbers(name: str, value: Any) -> Any:
     return array.astype(np.float64)
 
 
+def smallest_eigenvalue(matrix: Float[np.ndarray, "*batch n n"]) -> Float[np.ndarray, "*batch"]:
+    """Relative to the size of the matrix, or in units in which its diagonal is one, where that is larger."""
+    matrix = np.asarray(matrix)
+    largest = np.max(np.abs(matrix), axis=(-2, -1))[..., None, None]
+    whole = matrix / np.where(largest > 0, largest, 1)  # first, so that extreme units do not overflow
+    diagonal = np.diagonal(whole, axis1=-2, axis2=-1)
+    root = np.sqrt(np.where(diagonal > 0, diagonal, 1))
+    scaled = whole / root[..., :, None] / root[..., None, :]
+    return np.asarray(np.maximum(np.linalg.eigvalsh(whole)[..., 0], np.linalg.eigvalsh(scaled)[..., 0]))
+
+
+def is_definite(matrix: Float[np.ndarray, "*batch n n"], *, strictly: bool) -> Bool[np.ndarray, "*batch"]:
+    """Whether symmetric matrices are positive definite, or semidefinite, but for rounding."""
+    least = DEFINITE_TOLERANCE if strictly else -SEMIDEFINITE_TOLERANCE
+    return np.asarray(smallest_eigenvalue(matrix) >= least * matrix.shape[-1])
+
+
 def _require_definiteness(name: str, matrix: np.ndarray, *, definite: bool) -> None:
-    # Scaled to unit size first, so that very large and very small units do not overflow.
-    scale = np.max(np.abs(matrix))
-    smallest = np.linalg.eigvalsh(matrix / scale)[0] if scale > 0 else 0.0
-    least = DEFINITE_TOLERANCE if definite else -SEMIDEFINITE_TOLERANCE
-    if smallest < least * len(matrix):
+    if not is_definite(matrix, strictly=definite):
         wanted = "positive definite" if definite else "positive semidefinite"
-        raise InvalidSystemError(f"{name} is not {wanted}: its smallest eigenvalue is {smallest * scale:.3g}")
+        size = np.max(np.abs(matrix)) or 1.0
+        smallest = np.linalg.eigvalsh(matrix / size)[0] * size
+        raise InvalidSystemError(f"{name} is not {wanted}: its smallest eigenvalue is {smallest:.3g}")
 
 
 def _show(value: Any) -> str:

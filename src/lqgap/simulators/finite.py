@@ -10,7 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import FloatLike, IntLike, MatrixLike, is_concrete, read_count, read_key, read_positive
+from lqgap.arguments import (
+    FloatLike,
+    IntLike,
+    MatrixLike,
+    is_concrete,
+    is_definite,
+    read_count,
+    read_key,
+    read_positive,
+)
 from lqgap.batches import batch_of_one, map_in_chunks, take
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError, warn
 from lqgap.simulators.invariants import invariants, unit_weights
@@ -271,16 +280,15 @@ def _require_valid(members: Finite) -> None:
                 f"{name} of member {index} ({members.describe(index)}) has entries that are NaN or infinite, "
                 f"or is a weight or covariance that is not symmetric"
             )
-    for name, least in {"Q": -1e-12, "R": 0.0, "W": -1e-12, "V": -1e-12, "S0": -1e-12}.items():
-        eigenvalues = np.linalg.eigvalsh(np.asarray(getattr(members.systems, name)))
-        smallest, largest = eigenvalues[:, 0], np.abs(eigenvalues).max(axis=1)
-        bad = smallest <= 0 if least == 0 else smallest < least * np.maximum(largest, 1e-300)
+    for name in ("Q", "R", "W", "V", "S0"):
+        matrices, strictly = np.asarray(getattr(members.systems, name)), name == "R"
+        bad = ~is_definite(matrices, strictly=strictly)
         if np.any(bad):
             index = int(np.argmax(bad))
-            wanted = "definite" if least == 0 else "semidefinite"
             raise InvalidSystemError(
-                f"{name} of member {index} ({members.describe(index)}) is not positive {wanted}: its "
-                f"smallest eigenvalue is {smallest[index]:.3g}"
+                f"{name} of member {index} ({members.describe(index)}) is not positive "
+                f"{'definite' if strictly else 'semidefinite'}: its smallest eigenvalue is "
+                f"{np.linalg.eigvalsh(matrices[index])[0]:.3g}"
             )
     where = lambda index: f" of member {index} ({members.describe(index)})"  # noqa: E731
     require_density(members.systems, where)

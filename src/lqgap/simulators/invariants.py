@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from lqgap.arguments import is_definite
 from lqgap.systems import LQG, Optimum, predictor_markov_parameters, solve
-from lqgap.systems.lqg import is_definite
 
 
 def invariants(plant: LQG, *, length: int) -> Float[Array, " feature"]:
@@ -31,7 +31,7 @@ def invariants(plant: LQG, *, length: int) -> Float[Array, " feature"]:
 def unit_weights(plant: LQG, *, length: int) -> Float[np.ndarray, " feature"]:
     """What turns a vector of raw numbers into units of a plant."""
     C, Q, R, W, V = (np.asarray(X) for X in (plant.C, plant.Q, plant.R, plant.W, plant.V))
-    V = V if is_definite(V) else C @ W @ C.T + V
+    V = V if is_definite(V, strictly=True) else C @ W @ C.T + V
     cost = np.trace(Q @ V) + (0.0 if plant.Qx is None else np.trace(np.asarray(plant.Qx) @ W))
     outputs, inputs = np.sqrt(np.diag(V)), np.sqrt(cost / (len(R) * np.diag(R)))
     inputs = np.where(inputs > 0, inputs, 1.0)

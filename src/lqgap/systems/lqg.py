@@ -15,13 +15,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
 from lqgap.arguments import (
-    DEFINITE_TOLERANCE,
     SEMIDEFINITE_TOLERANCE,
     MatrixLike,
     is_concrete,
+    is_definite,
     read_array,
     read_covariance,
     read_symmetric,
@@ -189,23 +189,17 @@ def require_output_cost(systems: LQG, *, what: str) -> None:
 
 def require_noise(systems: LQG, *, what: str) -> None:
     """Raise unless there is measurement noise in every direction; under tracing values are not known."""
-    if is_concrete(systems.V) and not np.all(is_definite(np.asarray(systems.V))):
+    if is_concrete(systems.V) and not np.all(is_definite(np.asarray(systems.V), strictly=True)):
         raise InvalidSystemError(f"{what} needs noise in every output: V must be positive definite")
-
-
-def is_definite(V: Float[np.ndarray, "*batch n n"]) -> Bool[np.ndarray, "*batch"]:
-    """Whether covariances whose values are known are positive definite."""
-    least = DEFINITE_TOLERANCE * V.shape[-1] * np.max(np.abs(V), axis=(-2, -1))
-    return np.asarray(np.linalg.eigvalsh(V)[..., 0] > least)
 
 
 def require_density(systems: LQG, where: Callable[[int], str] = lambda _: "") -> None:
     """Raise if an output, or a combination of outputs, may be exact: its innovation would have no density."""
     C, V = np.asarray(systems.C), np.asarray(systems.V)
-    if np.all(is_definite(V)):
+    if np.all(is_definite(V, strictly=True)):
         return
     for name in ("W", "S0"):
-        bad = ~is_definite(C @ np.asarray(getattr(systems, name)) @ C.mT + V)
+        bad = ~is_definite(C @ np.asarray(getattr(systems, name)) @ C.mT + V, strictly=True)
         if np.any(bad):
             raise InvalidSystemError(
                 f"V{where(int(np.argmax(bad)))} is not positive definite, and nor is C {name} C' + V: an "

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from lqgap.arguments import DEFINITE_TOLERANCE, is_concrete
+from lqgap.arguments import DEFINITE_TOLERANCE, is_concrete, is_definite
 from lqgap.batches import in_turn, map_in_chunks
 from lqgap.errors import (
     InvalidArgumentError,
@@ -41,7 +41,7 @@ from lqgap.linalg.riccati import (
     solve_riccati,
     unseen_modes,
 )
-from lqgap.systems.lqg import LQG, is_definite, require_single
+from lqgap.systems.lqg import LQG, require_single
 
 UNREACHABLE = (
     "if it is a constant load or offset, let it decay slowly (0.9999 instead of 1), or add it to the state "
@@ -72,7 +72,9 @@ class Optimum(eqx.Module):
 def solve(plant: LQG) -> Optimum:
     """Solve both Riccati equations; outside `jit` and `vmap`, raises where there is no solution."""
     require_single(plant)
-    optimum = _solve(plant, is_noisy=is_concrete(plant.V) and bool(is_definite(np.asarray(plant.V))))
+    optimum = _solve(
+        plant, is_noisy=is_concrete(plant.V) and bool(is_definite(np.asarray(plant.V), strictly=True))
+    )
     if is_concrete(optimum):
         require_converged(optimum, plant)
     return optimum
@@ -82,7 +84,7 @@ def solve_members(systems: LQG) -> Optimum:
     """The optimum of every plant of a batch; failures are marked, not raised."""
     if not is_concrete(systems):
         return jax.vmap(solve)(systems)
-    if np.all(is_definite(np.asarray(systems.V))):
+    if np.all(is_definite(np.asarray(systems.V), strictly=True)):
         equation = _equation_of_noise(jax.tree.map(np.asarray, systems))
     else:
         equation = jax.jit(jax.vmap(_filter_equation))(systems)

@@ -17,11 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from lqgap.arguments import is_definite
 from lqgap.linalg import StrongStability, certify_by_lyapunov, certify_by_weight
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.simulators.finite import Finite
 from lqgap.systems import closed_loop_matrix, filter_matrix, predictor_matrix
-from lqgap.systems.lqg import is_definite
 from lqgap.systems.optimum import solve_members
 
 NUM_POWERS, NUM_DOUBLINGS = 60, 24  # over which Phi(A) = sup ||A^k|| / rho(A)^k is taken
@@ -183,7 +183,7 @@ def _largest_mode(X: np.ndarray) -> np.ndarray:
 def _norm_of_inverse(V: np.ndarray) -> np.ndarray:
     """Infinite where an output has no noise of its own."""
     smallest = np.linalg.eigvalsh(V)[:, 0]
-    return np.where(is_definite(V), 1 / np.where(smallest > 0, smallest, 1), np.inf)
+    return np.where(is_definite(V, strictly=True), 1 / np.where(smallest > 0, smallest, 1), np.inf)
 
 
 def _norm(X: Array | np.ndarray) -> np.ndarray:
