@@ -28,7 +28,7 @@ def run(*, points: int = 5, num_runs: int = 200, num_steps: int = 2000) -> str:
     }
     name, reason = peer.name("control"), peer.absence("control")
     if reason:
-        rows = [[topic, name, reason, "", ""] for topic in topics]
+        rows = [[topic, name, reason] for topic in topics]
     else:
         rows = [[what, name, *cells] for measure in topics.values() for what, *cells in measure()]
     return peer.section(

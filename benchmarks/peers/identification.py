@@ -40,6 +40,9 @@ RIDGES = (1e-4, 1e-3, 1e-2)
 Record = tuple[np.ndarray, np.ndarray]  # y and u, rows are steps
 
 
+Figures = np.ndarray  # the smaller the better
+
+
 class Model(NamedTuple):
     """A predictor: x+ = A x + B u + F e, y = C x + D u + e."""
 
@@ -99,17 +102,21 @@ class Measured:
         )
 
 
+Identify = Callable[..., Model]  # from y, u and the order
+Judge = Callable[[Identify], Figures]
+
+
 def run(
     *,
     measured: Measured | None = None,
     num_steps: int = 2000,
-    num_records: int = 8,
+    num_records: int = 4,
     names: Sequence[str] = tuple(FAMILIES),
 ) -> str:
     """The table of known plants, or of measured records."""
     if measured is not None:
         return _measured(measured)
-    rows = [row for name in names for row in _synthetic(name, num_steps, num_records)]
+    rows = [row for name in names for row in _rows([name], partial(_known, name, num_steps, num_records), 2)]
     return peer.section(
         "identification",
         "identification",
@@ -133,66 +140,63 @@ def run(
     )
 
 
-def _synthetic(name: str, num_steps: int, num_records: int) -> list[list[str]]:
+def _known(name: str, num_steps: int, num_records: int) -> tuple[Judge, Figures]:
     """The nominal plant, with inputs that would tell each gain to GAIN_ERROR if all else were known."""
-    reasons = peer.absences(library for _, library, _ in PEERS)
-    rows = [
-        [name, f"{label} of {library}", reasons[library], *[""] * 8]
-        for label, library, _ in PEERS
-        if library in reasons
-    ]
-    if len(rows) == len(PEERS):
-        return rows
     family = FAMILIES[name]()
     plant = family.nominal()
     sigma_u = probing_for_gains(family.grid(2), num_steps=num_steps, error=GAIN_ERROR)
     records = [record(plant, sigma_u, num_steps, seed) for seed in range(num_records)]
-    order = plant.num_states
     exact = exact_markov(lg.solve(plant), plant, length=NUM_PARAMETERS)
     truth = np.asarray(exact.of_outputs), np.asarray(exact.of_inputs)
-    ours, our_time = _errors(partial(_ours, order=order), records, truth)
+
+    def judge(identify: Identify) -> Figures:
+        """Errors of both kinds of parameters; the shortest time of one identification."""
+        squares, times = [], []
+        for y, u in records:
+            start = time.perf_counter()
+            model = identify(y, u, order=plant.num_states)
+            times.append(time.perf_counter() - start)
+            pairs = zip(model.markov(NUM_PARAMETERS), truth, strict=True)
+            squares.append([np.sum((found - wanted) ** 2) / np.sum(wanted**2) for found, wanted in pairs])
+        return np.append(np.sqrt(np.mean(squares, axis=0)), min(times))
+
+    judge(_ours)  # compiles
+    return judge, judge(_ours)
+
+
+def _rows(cells: list[str], prepare: Callable[[], tuple[Judge, Figures]], num_errors: int) -> list[list[str]]:
+    """A row for every peer at its best, beside ours; what comes after the errors is a time."""
+    reasons = peer.absences(library for _, library, _ in PEERS)
+    if len(reasons) < len({library for _, library, _ in PEERS}):
+        judge, ours = prepare()
+    rows = []
     for label, library, identify in PEERS:
+        row = [*cells, f"{label} of {peer.name(library)}"]
         if library in reasons:
+            rows.append([*row, reasons[library]])
             continue
-        found = [_errors(partial(identify, order=order, rows=rows), records, truth) for rows in BLOCK_ROWS]
-        best, theirs = np.min([errors for errors, _ in found], axis=0), min(time for _, time in found)
-        cells = [name, f"{label} of {peer.name(library)}"]
-        for one, other in zip(best, ours, strict=True):
-            cells += [f"{one:.4f}", f"{other:.4f}", peer.ratio(one, other)]
-        rows.append([*cells, peer.duration(theirs), peer.duration(our_time), peer.ratio(theirs, our_time)])
+        best = np.min([judge(partial(identify, rows=rows)) for rows in BLOCK_ROWS], axis=0)
+        for index, (one, other) in enumerate(zip(best, ours, strict=True)):
+            shown = [f"{x:.4f}" if index < num_errors else peer.duration(x) for x in (one, other)]
+            row += [*shown, peer.ratio(one, other)]
+        rows.append(row)
     return rows
-
-
-def _errors(
-    identify: Callable[..., Model], records: list[Record], truth: tuple[np.ndarray, ...]
-) -> tuple[np.ndarray, float]:
-    """Root mean squares of both kinds of parameters; the shortest time of one identification."""
-    squares, shortest = [], np.inf
-    for y, u in records:
-        start = time.perf_counter()
-        model = identify(y, u)
-        shortest = min(shortest, time.perf_counter() - start)
-        pairs = zip(model.markov(NUM_PARAMETERS), truth, strict=True)
-        squares.append([np.sum((found - wanted) ** 2) / np.sum(wanted**2) for found, wanted in pairs])
-    return np.sqrt(np.mean(squares, axis=0)), shortest
 
 
 def _measured(measured: Measured) -> str:
     first, *others = measured.read()
-    ours, remark = _ours_on_measured(first, others, measured.order)
-    rows = []
-    for label, library, identify in PEERS:
-        if reason := peer.absence(library):
-            rows.append([f"{label} of {library}", reason, *[""] * 5])
-            continue
-        found = [
-            _prediction_errors(identify(*first, order=measured.order, rows=rows), others)
-            for rows in BLOCK_ROWS
-        ]
-        cells = [f"{label} of {peer.name(library)}"]
-        for one, other in zip(np.min(found, axis=0), ours, strict=True):
-            cells += [f"{one:.4f}", f"{other:.4f}", peer.ratio(one, other)]
-        rows.append(cells)
+
+    def judge(identify: Identify) -> Figures:
+        return _prediction_errors(identify(*first, order=measured.order), others)
+
+    try:
+        ours, remark = judge(_ours), "Ours as it is."
+    except lg.InvalidArgumentError as error:
+        ours = np.min([judge(partial(_ours, ridge=ridge)) for ridge in RIDGES], axis=0)
+        remark = (
+            f"Ours refuses this record without a ridge ({str(error).split(',')[0]}): the best of {RIDGES}."
+        )
+    rows = _rows([], lambda: (judge, ours), len(AHEAD))
     header = ["peer", *(cell for ahead in AHEAD for cell in (f"{ahead} ahead", "ours", "ratio"))]
     command = f"identification --records FOLDER --inputs {','.join(measured.inputs)} --outputs "
     command += f"{','.join(measured.outputs)} --order {measured.order} --every {measured.every}"
@@ -200,26 +204,14 @@ def _measured(measured: Measured) -> str:
         command,
         f"identification, {measured.name}",
         f"{len(first[0])} steps to identify from, {sum(len(y) for y, _ in others)} to predict: errors of "
-        "predictions, relative to the spread of what is predicted, the mean square of all outputs; peers "
-        f"at the best of {BLOCK_ROWS} block rows for each column. {remark}",
+        "predictions, relative to the spread of what is predicted, the mean square of all outputs; peers at "
+        f"the best of {BLOCK_ROWS} block rows for each column. {remark}",
         header,
         rows,
     )
 
 
-def _ours_on_measured(first: Record, others: list[Record], order: int) -> tuple[np.ndarray, str]:
-    """Errors, and what was done for them: where ours asks for a ridge, it gets one as peers get rows."""
-    try:
-        return np.array(_prediction_errors(_ours(*first, order=order), others)), "Ours as it is."
-    except lg.InvalidArgumentError as error:
-        found = [_prediction_errors(_ours(*first, order=order, ridge=ridge), others) for ridge in RIDGES]
-        reason = str(error).split(",")[0]
-        return np.min(
-            found, axis=0
-        ), f"Ours refuses this record without a ridge ({reason}): the best of {RIDGES}."
-
-
-def _prediction_errors(model: Model, records: list[Record]) -> list[float]:
+def _prediction_errors(model: Model, records: list[Record]) -> Figures:
     """For each distance ahead, root mean square over outputs and records."""
     errors = []
     for ahead in AHEAD:
@@ -228,7 +220,7 @@ def _prediction_errors(model: Model, records: list[Record]) -> list[float]:
         with np.errstate(over="ignore", invalid="ignore"):
             share = np.mean((found - wanted) ** 2, axis=0) / np.var(wanted, axis=0)
         errors.append(float(np.sqrt(np.mean(np.nan_to_num(share, nan=np.inf)))))
-    return errors
+    return np.array(errors)
 
 
 def record(plant: lg.LQG, sigma_u: float | np.ndarray, num_steps: int, seed: int) -> Record:

@@ -135,7 +135,7 @@ def _row(setting: Setting, members: Finite, judge: Judge, seconds: float, best: 
     library = "stable_baselines3" if setting.frames else "sb3_contrib"
     name = peer.name(library)
     if reason := peer.absence(library):
-        return [name, str(setting), reason, "", "", "", ""]
+        return [name, str(setting), reason]
     model, spent = _train(setting, members, judge.horizon, seconds)
     gaps = judge(_of_model(model, setting, judge.num_runs))
     return [name, str(setting), f"{spent:.0f} s", f"{model.num_timesteps / 1e6:.2g} M", *_cells(gaps, best)]
