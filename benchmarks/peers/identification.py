@@ -11,7 +11,6 @@ predict the rest. There a feedthrough is used, which may help: it sees the input
 """
 
 import csv
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -153,9 +152,8 @@ def _known(name: str, num_steps: int, num_records: int) -> tuple[Judge, Figures]
         """Errors of both kinds of parameters; the shortest time of one identification."""
         squares, times = [], []
         for y, u in records:
-            start = time.perf_counter()
-            model = identify(y, u, order=plant.num_states)
-            times.append(time.perf_counter() - start)
+            model, spent = peer.timed(lambda y=y, u=u: identify(y, u, order=plant.num_states))
+            times.append(spent)
             pairs = zip(model.markov(NUM_PARAMETERS), truth, strict=True)
             squares.append([np.sum((found - wanted) ** 2) / np.sum(wanted**2) for found, wanted in pairs])
         return np.append(np.sqrt(np.mean(squares, axis=0)), min(times))
