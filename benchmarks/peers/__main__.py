@@ -48,10 +48,10 @@ def introduction() -> str:
         f"## Peers\n\nThe sections below are written by `make bench-peers` ({versions}; "
         f"{platform.machine()}, {os.cpu_count()} cores, which other work may have shared). It installs the "
         "peers, pinned in requirements/peers.txt, into an environment of their own. Ours and theirs are "
-        "measured in one run, after compilation: times are the shortest of several rounds, each side at "
-        "its best number of BLAS threads, and a ratio is theirs over ours. Rollouts against NumPy and "
-        "Gymnasium are under *Closed-loop rollouts*. Julia's packages are not measured: from PyPI they "
-        "cannot be had without downloads at run time.\n"
+        "measured in one run, after compilation, each at its best number of BLAS threads: times are the "
+        "shortest of several rounds, by the wall or in CPU seconds of all threads, whichever is less, and a "
+        "ratio is theirs over ours. Rollouts against NumPy and Gymnasium are under *Closed-loop rollouts*. "
+        "Julia's packages are not measured: from PyPI they cannot be had without downloads at run time.\n"
     )
 
 

@@ -60,14 +60,14 @@ class Model(NamedTuple):
 
     def predictions(self, y: np.ndarray, u: np.ndarray, ahead: int) -> np.ndarray:
         """Of y_{t+ahead-1} from what was seen before t, inputs being known."""
-        x, found = np.zeros(len(self.A)), []
+        x, seen = np.zeros(len(self.A)), []
         for t in range(len(y) - ahead + 1):
-            far = x
-            for later in u[t : t + ahead - 1]:
-                far = self.A @ far + self.B @ later
-            found.append(self.C @ far + self.D @ u[t + ahead - 1])
+            seen.append(x)
             x = self.A @ x + self.B @ u[t] + self.F @ (y[t] - self.C @ x - self.D @ u[t])
-        return np.array(found)
+        far = np.array(seen)
+        for k in range(ahead - 1):
+            far = far @ self.A.T + u[k : k + len(far)] @ self.B.T
+        return far @ self.C.T + u[ahead - 1 :] @ self.D.T
 
 
 @dataclass(frozen=True)
