@@ -3,6 +3,7 @@
 import sys
 from functools import partial
 
+import numpy as np
 import pytest
 
 from benchmarks.peers import control, filters, identification, peer, riccati, training
@@ -53,3 +54,16 @@ def test_records_are_read_by_their_headers(tmp_path):
     (y, u), _ = measured.read()
     assert y.tolist() == [[-4], [0], [4]]
     assert u.tolist() == [[-2], [0], [2]]
+
+
+def test_predictions_far_ahead_repeat_the_step(seed):
+    rng = np.random.default_rng(seed)
+    A, B, C, D, F = (0.3 * rng.normal(size=size) for size in ((3, 3), (3, 2), (2, 3), (2, 2), (3, 2)))
+    y, u = rng.normal(size=(8, 2)), rng.normal(size=(8, 2))
+    x = np.zeros(3)
+    for t in range(3):
+        x = A @ x + B @ u[t] + F @ (y[t] - C @ x - D @ u[t])
+    expected = C @ (A @ (A @ x + B @ u[3]) + B @ u[4]) + D @ u[5]
+    predicted = identification.Model(A, B, C, D, F).predictions(y, u, 3)
+    assert predicted.shape == (6, 2)
+    np.testing.assert_allclose(predicted[3], expected, rtol=1e-12)
