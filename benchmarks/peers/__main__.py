@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 import lqgap
-from benchmarks.evaluation import rollouts
 from benchmarks.peers import control, filters, identification, peer, riccati, training
 from benchmarks.timing import PAGE, put
 
@@ -21,7 +20,6 @@ TOPICS = {
     "control": control.run,
     "identification": identification.run,
     "filters": filters.run,
-    "rollouts": rollouts.speed,
     "training": training.run,
 }
 
@@ -50,7 +48,7 @@ def introduction() -> str:
         "peers, pinned in requirements/peers.txt, into an environment of their own. Ours and theirs are "
         "measured in one run, after compilation, each at its best number of BLAS threads: times are the "
         "shortest of several rounds, by the wall or in CPU seconds of all threads, whichever is less, and a "
-        "ratio is theirs over ours. Rollouts against NumPy and Gymnasium are under *Closed-loop rollouts*. "
+        "ratio is theirs over ours. For rollouts against NumPy and Gymnasium see *Closed-loop rollouts*. "
         "Julia's packages are not measured: from PyPI they cannot be had without downloads at run time.\n"
     )
 
