@@ -75,7 +75,7 @@ def run(
     rows += [_row(setting, members, judge, seconds, best) for setting in SETTINGS]
     return peer.section(
         "training",
-        "mass on a spring",
+        "training for a mass on a spring",
         f"Mass on a spring, {len(members)} plants, {horizon + 1} steps. PPO of stable-baselines3 and "
         f"recurrent PPO of sb3-contrib with a budget of {seconds:.0f} CPU seconds for each setting (rewards "
         f"and observations normalised, {NUM_ENVIRONMENTS} environments side by side, one thread); ours take "
