@@ -14,7 +14,7 @@ STUDY :=
 OUTPUT := demo
 
 .PHONY: help setup ci-browser demo test test-all test-kernels test-lowest test-readme test-wheel coverage lint format \
-	check bench docs pins clean
+	check bench bench-peers docs pins clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' Makefile
@@ -93,6 +93,14 @@ check: lint test ## what every change must pass
 bench: $(READY) ## measures, prints and writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks
 
+# Peers bring much that nobody else needs: an environment of their own. Torch first: its pin depends on the index.
+bench-peers: ## measures other libraries beside ours, into docs/benchmarks.md
+	python3 -m venv $(VENV)-peers
+	$(VENV)-peers/bin/python $(PIP) torch==2.13.0
+	$(VENV)-peers/bin/python $(PIP) -r requirements/peers.txt
+	$(VENV)-peers/bin/python $(PIP) --no-deps --no-build-isolation -e .
+	$(VENV)-peers/bin/python -W ignore -m benchmarks.peers
+
 docs: $(READY) ## the pages, in docs/_build/html; runs all their cells
 	$(BIN)/python $(PIP) -r requirements/docs.txt
 	$(BIN)/sphinx-build --quiet --fail-on-warning --jobs 2 -b html docs docs/_build/html
@@ -108,7 +116,8 @@ pins: ## compiles requirements/*.txt anew
 	$(PINS) -o requirements/core.txt pyproject.toml
 	$(PINS) -o requirements/dev.txt requirements/dev.in
 	$(PINS) -o requirements/docs.txt requirements/docs.in
+	$(PINS) --extra peers --unsafe-package torch -o requirements/peers.txt pyproject.toml requirements/peers.in
 
 clean: ## removes all that is made here
-	rm -rf $(VENV) $(VENV)-pins $(VENV)-lowest dist demo docs/_build .ruff_cache .hypothesis .jax_cache \
+	rm -rf $(VENV) $(VENV)-pins $(VENV)-lowest $(VENV)-peers dist demo docs/_build .ruff_cache .hypothesis .jax_cache \
 	.pytest_cache .import_linter_cache

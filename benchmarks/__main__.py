@@ -11,7 +11,7 @@ from benchmarks.experiments import recommendation
 from benchmarks.linalg import riccati
 from benchmarks.simulators import audit
 from benchmarks.theory import brackets, certificates, growth, validity
-from benchmarks.timing import PAGE
+from benchmarks.timing import PAGE, put
 from benchmarks.training import families, oracles, prior
 
 BENCHMARKS = (
@@ -46,7 +46,7 @@ def main() -> None:
         section = benchmark.run()
         print(section, flush=True)
         sections.append(section)
-    PAGE.write_text("\n".join(sections))
+    put(PAGE, "\n".join(sections))
 
 
 if __name__ == "__main__":

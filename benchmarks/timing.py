@@ -25,7 +25,8 @@ def table(title: str, note: str, header: Sequence[str], rows: Sequence[Sequence[
     """A Markdown section with one table."""
     lines = [f"## {title}", "", note, "", " | ".join(["", *header, ""]).strip()]
     lines.append("|" + "---|" * len(header))
-    lines += [" | ".join(["", *row, ""]).strip() for row in rows]
+    filled = [[*row, *[""] * (len(header) - len(row))] for row in rows]
+    lines += [" | ".join(["", *row, ""]).strip() for row in filled]
     return "\n".join(lines) + "\n"
 
 

@@ -34,8 +34,17 @@ def run() -> str:
     )
 
 
+def problems(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """A and B of random equations."""
+    rng = np.random.default_rng(size)
+    A = rng.normal(size=(count, size, size))
+    radius = np.max(np.abs(np.linalg.eigvals(A)), axis=1)
+    A *= (rng.uniform(0.5, 1.1, count) / radius)[:, None, None]
+    return A, rng.normal(size=(count, size, size // 2))
+
+
 def _measure(size: int) -> list[str]:
-    A, B = _problems(size)
+    A, B = problems(size, NUM_EQUATIONS)
     Q, R = np.eye(size), np.eye(size // 2)
     batch = jnp.asarray(A), jnp.asarray(B)
     start = time.perf_counter()
@@ -65,11 +74,3 @@ def _measure(size: int) -> list[str]:
         f"{difference:.1e}",
         f"{compilation:.1f} s",
     ]
-
-
-def _problems(size: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(size)
-    A = rng.normal(size=(NUM_EQUATIONS, size, size))
-    radius = np.max(np.abs(np.linalg.eigvals(A)), axis=1)
-    A *= (rng.uniform(0.5, 1.1, NUM_EQUATIONS) / radius)[:, None, None]
-    return A, rng.normal(size=(NUM_EQUATIONS, size, size // 2))

@@ -1,1 +1,1 @@
-"""What other libraries say of lqgap, and what they reach; `pip install .[peers]` first."""
+"""lqgap beside other libraries: `make bench-peers`, or `python -m benchmarks.peers` with those at hand."""
