@@ -1,9 +1,10 @@
+import jax
 import jax.numpy as jnp
 import pytest
 
 import lqgap as lg
 from lqgap.experiments.assembly import candidate
-from lqgap.experiments.endurance import LONG, run_on
+from lqgap.experiments.endurance import LONG, find_instability, run_on
 from lqgap.experiments.judging import judge
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants
@@ -104,3 +105,11 @@ def test_what_costs_more_later_decides_in_a_task_that_goes_on(workspace):
     assert later["bank"] > later["linear"]
     file = TrainedPolicy(file="policy")
     assert recommend({name: candidate(file, each) for name, each in judged.items()}).method == "linear"
+
+
+def test_linear_policies_of_one_shape_share_a_program(workspace, caplog):
+    first, second = (StationaryLQG(workspace.members[index]) for index in (0, 1))
+    find_instability(workspace, first, None)
+    with jax.log_compiles(), caplog.at_level("WARNING"):
+        find_instability(workspace, second, None)
+    assert "Compiling" not in caplog.text
