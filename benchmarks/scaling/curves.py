@@ -31,9 +31,9 @@ class Curve:
     def exponent(self) -> float:
         """The slope in logarithms over the upper half of the sizes: fixed costs hide the one below."""
         half = math.sqrt(self.sizes[0] * self.sizes[-1])
-        upper = [(size, cost) for size, cost in zip(self.sizes, self.costs, strict=True) if size >= half]
-        size, cost = np.log(np.asarray(upper[-max(2, len(upper)) :])).T
-        return float(np.polyfit(size, cost, 1)[0])
+        count = max(2, sum(size >= half for size in self.sizes))
+        slope, _ = np.polyfit(np.log(self.sizes[-count:]), np.log(self.costs[-count:]), 1)
+        return float(slope)
 
     def row(self, show: Callable[[float], str]) -> list[str]:
         """For a table: the exponent, what was expected of it, and the costs at the ends."""
@@ -91,7 +91,7 @@ def draw(name: str, curves: Iterable[Curve], *, over: str, cost: str) -> str:
     with matplotlib.rc_context(fname=DOCS / "static" / "matplotlibrc"):
         figure, axes = pyplot.subplots(figsize=(7, 3.6))
         for number, each in enumerate(curves):
-            label = f"{each.name}: {each.exponent:.2f} ({each.expected})"
+            label = f"{each.name.replace('`', '')}: {each.exponent:.2f} ({each.expected})"
             axes.loglog(each.sizes, each.costs, "osv^Dd<>"[number] + "-", markersize=4, label=label)
         axes.set(xlabel=over, ylabel=cost)
         figure.legend(loc="outside right upper", fontsize="small", title="exponent (expected)", frameon=False)
