@@ -16,6 +16,7 @@ from lqgap.simulators import Finite
 from lqgap.systems.kalman import plan_filter
 
 SIZES = (2, 8, 16, 32, 64)
+NUM_PORTS = 2  # inputs, and outputs
 NUM_PLANTS, NUM_STEPS, NUM_ROLLOUTS, NUM_MODELS = 16, 64, 64, 8
 
 
@@ -24,7 +25,7 @@ def run() -> str:
     curves = measure()
     path = draw("growth_states", curves, over="states n", cost="seconds")
     note = (
-        f"Random stable plants with n/2 inputs and outputs, after compilation, in double precision, "
+        f"Random stable plants with {NUM_PORTS} inputs and outputs, after compilation, in double precision, "
         f"{NUM_PLANTS} equations or plants and {NUM_ROLLOUTS} rollouts at a time. As in all these "
         "sections, time is that of processors, not of the clock, and the exponent is the slope in logarithms "
         f"over the upper half of the sizes. The picture is docs/{path}."
@@ -48,12 +49,12 @@ def plants(size: int, count: int = NUM_PLANTS) -> lg.LQG:
     rng = np.random.default_rng(size)
     A = rng.normal(size=(count, size, size))
     A *= (0.9 / np.max(np.abs(np.linalg.eigvals(A)), axis=1))[:, None, None]
-    B, C = rng.normal(size=(count, size, size // 2)), rng.normal(size=(count, size // 2, size))
+    B, C = rng.normal(size=(count, size, NUM_PORTS)), rng.normal(size=(count, NUM_PORTS, size))
     return jax.vmap(lg.LQG)(A, B, C)
 
 
 def _riccati(size: int) -> Callable[[], Any]:
-    batch, Q, R = plants(size), np.eye(size), np.eye(size // 2)
+    batch, Q, R = plants(size), np.eye(size), np.eye(NUM_PORTS)
     solve = jax.jit(jax.vmap(lambda A, B: solve_riccati(A, B, Q=Q, R=R)))
     return lambda: solve(batch.A, batch.B)
 

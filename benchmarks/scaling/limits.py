@@ -15,7 +15,7 @@ from benchmarks.timing import seconds, table
 from lqgap.evaluation.long_run import excess_in_the_long_run
 from lqgap.policies import ModelBank, StationaryLQG
 
-WHOLE = 2_000  # members of a bank that is judged on all of them
+WHOLE = 1_000  # members of a bank that is judged on all of them
 LONG, MANY = 1_000_000, 100_000
 CHECKED = (1_000, 30_000, 1_000_000)  # steps after which inputs of both precisions are compared
 NUM_RUNS, RUN_STEPS = 4_096, 200
