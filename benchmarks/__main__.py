@@ -9,6 +9,7 @@ from benchmarks.adaptive import compare, rivals, rivals_free, vtr
 from benchmarks.evaluation import coverage, rollouts
 from benchmarks.experiments import recommendation
 from benchmarks.linalg import riccati
+from benchmarks.scaling import cluster, dimension, horizon, limits, members, memory
 from benchmarks.simulators import audit
 from benchmarks.theory import brackets, certificates, growth, validity
 from benchmarks.timing import PAGE, put
@@ -31,6 +32,12 @@ BENCHMARKS = (
     compare,
     rivals_free,
     recommendation,
+    dimension,
+    members,
+    horizon,
+    memory,
+    limits,
+    cluster,
 )
 
 

@@ -46,7 +46,9 @@ def test_a_claim_is_shown_by_what_exists(claim, shown):
 def test_figures_of_the_pages_are_those_of_the_code_and_the_benchmarks():
     assert len(FAMILIES) == 14
     assert "fourteen from the literature" in OVERVIEW
-    low, high = map(int, re.search(r"(\d+) to (\d+) times faster than a loop\s+over SciPy", OVERVIEW).groups())
+    low, high = map(
+        int, re.search(r"(\d+) to (\d+) times faster than a loop\s+over SciPy", OVERVIEW).groups()
+    )
     ratios = column("Discrete Riccati equations", "ratio")
     assert low <= min(ratios)
     assert high <= 1.2 * max(ratios)

@@ -1,4 +1,5 @@
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import lqgap as lg
@@ -40,3 +41,9 @@ def test_precisions_are_two():
     assert cast({"x": jnp.ones(2), "n": jnp.arange(2)}, read_precision("float32"))["x"].dtype == jnp.float32
     with pytest.raises(lg.InvalidArgumentError, match="float16"):
         read_precision("float16")
+
+
+def test_arrays_of_numpy_are_cast_too():
+    """`vmap` hands arrays of NumPy back as they are, so that a batch of plants may be made of them."""
+    for dtype in (jnp.float32, jnp.float64):
+        assert cast({"x": np.ones(2)}, dtype)["x"].dtype == dtype

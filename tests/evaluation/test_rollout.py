@@ -7,7 +7,9 @@ from random_systems import random_plant
 import lqgap as lg
 from lqgap.evaluation.rollout import draw_noise
 from lqgap.linalg import sqrt_psd
-from lqgap.policies import RandomProbe, StationaryLQG, Zero
+from lqgap.policies import AbstractPolicy, RandomProbe, StationaryLQG, Zero
+from lqgap.policies.policy import AbstractWrapper
+from lqgap.systems.losses import Losses
 
 
 def test_a_trajectory_obeys_the_plants_equations(seed):
@@ -82,3 +84,27 @@ def test_bad_arguments_are_named():
         lg.rollout(StationaryLQG(plant), plant, horizon=-1, key=jax.random.key(0))
     with pytest.raises(lg.InvalidSystemError, match="batch"):
         lg.rollout(StationaryLQG(plant), lg.stack([plant]), horizon=3, key=jax.random.key(0))
+
+
+class Watched(AbstractWrapper):
+    """Says what it is given to remember."""
+
+    acting: AbstractPolicy
+
+    @property
+    def inside(self):
+        return self.acting
+
+    def init(self, key):
+        return self.acting.init(key)
+
+    def step(self, memory, y, u_last):
+        parts = jax.tree.leaves(memory, is_leaf=lambda part: isinstance(part, Losses))
+        assert not any(isinstance(part, Losses) for part in parts)
+        return self.acting.step(memory, y, u_last)
+
+
+def test_steps_do_not_account_for_losses_that_never_are():
+    """What losses leave behind takes n^3 a step, all else n^2."""
+    plant = random_plant(0)
+    lg.rollout(Watched(StationaryLQG(plant)), plant, horizon=3, key=jax.random.key(0))

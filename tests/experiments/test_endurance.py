@@ -1,9 +1,10 @@
+import jax
 import jax.numpy as jnp
 import pytest
 
 import lqgap as lg
 from lqgap.experiments.assembly import candidate
-from lqgap.experiments.endurance import LONG, run_on
+from lqgap.experiments.endurance import LONG, find_instability, run_on
 from lqgap.experiments.judging import judge
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants
@@ -129,3 +130,11 @@ def test_where_limits_are_too_tight_for_any_controller_nothing_is_fit(tmp_path):
     bank = plants.limited(ModelBank(workspace.members.systems))
     trouble = run_on(workspace, bank, None, num_rollouts=64).trouble
     assert trouble.endswith("not even the controller that knows it holds it within the limits")
+
+
+def test_linear_policies_of_one_shape_share_a_program(workspace, caplog):
+    first, second = (StationaryLQG(workspace.members[index]) for index in (0, 1))
+    find_instability(workspace, first, None)
+    with jax.log_compiles(), caplog.at_level("WARNING"):
+        find_instability(workspace, second, None)
+    assert "Compiling" not in caplog.text

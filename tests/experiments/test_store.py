@@ -241,3 +241,14 @@ def test_a_process_that_is_killed_leaves_its_claim(tmp_path):
         process.kill()
     with kept.claim(UNIT):
         pass
+
+
+def test_a_store_that_is_kept_open_is_not_copied_after_every_result(tmp_path):
+    store = Store(tmp_path / "store.sqlite")
+    log = store.path.with_name(f"{store.path.name}-wal")
+    unit = Unit("work", {}, seed=0)
+    with store.kept_open():
+        store.put(unit, Finished(1, None, 0.0))
+        assert log.stat().st_size > 0
+    assert not log.exists()
+    assert store.get(unit).result == 1

@@ -7,7 +7,7 @@ from springs import FAMILY
 
 import lqgap
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapWarning, NotStabilizableError
-from lqgap.simulators import Finite
+from lqgap.simulators import Finite, finite
 from lqgap.systems import change_coordinates
 
 
@@ -58,6 +58,20 @@ def test_members_with_one_law_are_one_member():
     assert len(members.unique()) == 2
     np.testing.assert_allclose(members.unique().parameters[:, 0], [0, 1])
     np.testing.assert_allclose(members.invariants()[0], members.invariants()[2], rtol=1e-6, atol=1e-8)
+
+
+def test_laws_are_compared_with_those_nearby_alone(monkeypatch):
+    members = FAMILY.sample(200, key=jax.random.key(0)).subset([*range(200), 7, 31])
+    compared = []
+
+    def count(members, vectors, vector, *, tolerance):
+        compared.append(len(vectors))
+        return same_law(members, vectors, vector, tolerance=tolerance)
+
+    same_law = finite._same_law
+    monkeypatch.setattr(finite, "_same_law", count)
+    np.testing.assert_array_equal(members.unique().parameters, members.parameters[:200])
+    assert sum(compared) < 10  # not 200 for each
 
 
 def test_a_shift_of_noise_between_unseen_states_is_no_new_member():

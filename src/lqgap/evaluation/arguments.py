@@ -58,7 +58,8 @@ def cast(tree: Any, dtype: Any) -> Any:
     """A tree with its real arrays in another precision."""
 
     def change(leaf: Any) -> Any:
-        if not eqx.is_inexact_array(leaf) or (leaf.dtype == dtype and not leaf.weak_type):
+        is_weak = getattr(leaf, "weak_type", False)  # arrays of NumPy have no such thing
+        if not eqx.is_inexact_array(leaf) or (leaf.dtype == dtype and not is_weak):
             return leaf
         # On the host there is nothing to compile for each shape.
         return jax.device_put(np.asarray(leaf).astype(dtype)) if is_concrete(leaf) else leaf.astype(dtype)

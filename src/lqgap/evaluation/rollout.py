@@ -19,6 +19,7 @@ from lqgap.linalg import sqrt_psd
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.systems import LQG
+from lqgap.systems.losses import without_losses
 from lqgap.systems.lqg import require_single
 
 
@@ -80,7 +81,7 @@ def simulate(
         cost = plant.cost(x, y, u)
         return (memory, plant.A @ x + plant.B @ u + W_root @ normal[:states], u), (x, u, y, cost)
 
-    start = (policy.init(key), S0_root @ noise[0, :states], jnp.zeros_like(plant.B[0]))
+    start = (without_losses(policy.init(key)), S0_root @ noise[0, :states], jnp.zeros_like(plant.B[0]))
     x, u, y, cost = jax.lax.scan(step, start, noise[1:])[1]
     return Trajectory(x=x, u=u, y=y, cost=cost)
 

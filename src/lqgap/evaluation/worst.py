@@ -27,7 +27,7 @@ from lqgap.evaluation.reference import begin, excess, reference_of
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.simulators import Finite
-from lqgap.simulators.building import Branch
+from lqgap.simulators.building import Branch, Formula
 from lqgap.simulators.family import AbstractFamily
 
 BATCH = 32  # candidates that are evaluated at once
@@ -213,7 +213,7 @@ class Search:
         limits = read_limits(self.limits, num_inputs=self.policy.num_inputs)
         slopes = _slopes(
             self.policy,
-            branch,
+            branch.formula,
             jnp.asarray(values),
             self.key_noise,
             limits,
@@ -257,7 +257,7 @@ def _seed(key: Array) -> np.ndarray:
 @eqx.filter_jit
 def _slopes(
     policy: AbstractPolicy,
-    branch: Branch,
+    formula: Formula,
     values: Float[Array, "member continuous"],
     key: Array,
     limits: Limits,
@@ -268,7 +268,7 @@ def _slopes(
     """The derivative of the gap by the continuous parameters, at each row of them."""
 
     def gap_at(value: Array) -> Array:
-        reference = reference_of(branch.plant(value), horizon=horizon, ends=ends)
+        reference = reference_of(formula.plant(value), horizon=horizon, ends=ends)
         keys_noise, keys_policy = rollout_keys(key, jnp.arange(num_rollouts))
         normals = draw_normals(keys_noise, num_steps=horizon + 1, like=reference)
 

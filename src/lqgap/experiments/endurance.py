@@ -9,8 +9,10 @@ a horizon costs later on is the mean of all after the first.
 
 from dataclasses import dataclass
 
+import equinox as eqx
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from lqgap.batches import join, take
 from lqgap.evaluation import closed_loop_radius
@@ -70,7 +72,7 @@ def run_on(
 def find_instability(workspace: Workspace, policy: AbstractLinearPolicy, worst: Finite | None) -> str | None:
     """Where closed loops of a linear policy are unstable; None if nowhere."""
     systems, names = _plants(workspace, worst, only_some=False)
-    radius = np.asarray(jax.jit(jax.vmap(lambda plant: closed_loop_radius(policy, plant)))(systems))
+    radius = np.asarray(_radii(policy, systems))
     if np.all(radius < 1):
         return None
     index = int(np.argmax(radius))
@@ -100,6 +102,11 @@ def _run(
         lost.append(np.concatenate([np.mean(found, axis=0) > most, in_the_end], axis=1))
         later.append(np.mean(found[1:], axis=0))
     return np.concatenate(lost)[:count], np.concatenate(later)[:count]
+
+
+@eqx.filter_jit
+def _radii(policy: AbstractLinearPolicy, systems: LQG) -> Array:
+    return jax.vmap(lambda plant: closed_loop_radius(policy, plant))(systems)
 
 
 def _plants(workspace: Workspace, worst: Finite | None, *, only_some: bool) -> tuple[LQG, list[str]]:

@@ -90,6 +90,8 @@ def sweep(
         if store.has_other_code():
             notice(f"{store.path} has results of another version of lqgap, which are kept, not used")
     with contextlib.ExitStack() as stack:
+        if missing:
+            stack.enter_context(store.kept_open())
         scratch = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
         place = str(source.folder.resolve())
         tasks = [

@@ -55,6 +55,11 @@ class ParameterBox(AbstractFamily):
         """The plant of these parameter values."""
         return self.function(**values)
 
+    @property
+    def plant_of(self) -> Callable[..., LQG]:
+        """The function given."""
+        return self.function
+
     def is_inside(self, theta: np.ndarray) -> np.ndarray:
         """Every point of the box belongs to the family."""
         return np.ones(len(theta), dtype=bool)

@@ -21,6 +21,22 @@ from lqgap.simulators.parameters import Parameter
 from lqgap.systems import LQG, stack
 
 
+class Formula(eqx.Module):
+    """What is left of a branch without ranges: what programs are compiled for, whatever the ranges are."""
+
+    build: Callable[..., LQG]
+    names: tuple[str, ...] = eqx.field(static=True)  # of the continuous parameters
+    held: tuple[tuple[str, Any], ...] = eqx.field(static=True)
+
+    def plant(self, values: Any) -> LQG:
+        """The plant of these values of the continuous parameters."""
+        named = {name: values[i] for i, name in enumerate(self.names)}
+        plant = self.build(**dict(self.held), **named)
+        if not isinstance(plant, LQG):
+            raise InvalidSystemError(f"build returned a {type(plant).__name__}, expected an lqgap.LQG")
+        return plant
+
+
 class Branch(eqx.Module):
     """A family with its discrete parameters held; `parameters` are all of them."""
 
@@ -46,10 +62,15 @@ class Branch(eqx.Module):
         return np.array([p.low for p in continuous]), np.array([p.high for p in continuous])
 
     @property
+    def formula(self) -> Formula:
+        """The plant as a function of the continuous parameters."""
+        return Formula(self.build, tuple(self.names[column] for column in self.columns), self.held)
+
+    @property
     def is_traceable(self) -> bool:
         """Whether `build` can be jitted and differentiated in this branch."""
         try:
-            jax.eval_shape(self.plant, jax.ShapeDtypeStruct((len(self.columns),), jnp.float64))
+            jax.eval_shape(self.formula.plant, jax.ShapeDtypeStruct((len(self.columns),), jnp.float64))
         except Exception:  # see _build_group
             return False
         return True
@@ -64,11 +85,7 @@ class Branch(eqx.Module):
 
     def plant(self, values: Any) -> LQG:
         """The plant of these values of the continuous parameters."""
-        names = [self.names[column] for column in self.columns]
-        plant = self.build(**dict(self.held), **{name: values[i] for i, name in enumerate(names)})
-        if not isinstance(plant, LQG):
-            raise InvalidSystemError(f"build returned a {type(plant).__name__}, expected an lqgap.LQG")
-        return plant
+        return self.formula.plant(values)
 
     def describe(self, row: Float[np.ndarray, " parameter"]) -> str:
         """A row of parameter values, for people."""
@@ -108,7 +125,7 @@ def _build_group(branch: Branch, theta: np.ndarray) -> LQG:
     try:
         # Two of one plant, so that a single one is built by the program of many.
         values = theta[:, branch.columns][np.minimum(np.arange(max(2, len(theta))), len(theta) - 1)]
-        plants = take(map_in_chunks(partial(_build_mapped, branch), values), np.arange(len(theta)))
+        plants = take(map_in_chunks(partial(_build_mapped, branch.formula), values), np.arange(len(theta)))
     except Exception:  # plain Python inside `build` fails under tracing in many ways: one by one, then
         plants = [_build_one(branch, row) for row in theta]
         for row, plant in zip(theta, plants, strict=True):
@@ -123,13 +140,13 @@ def _build_group(branch: Branch, theta: np.ndarray) -> LQG:
 
 
 @eqx.filter_jit
-def _build_mapped(branch: Branch, values: Float[Array | np.ndarray, "member parameter"]) -> LQG:
-    return jax.vmap(branch.plant)(values)
+def _build_mapped(formula: Formula, values: Float[Array | np.ndarray, "member parameter"]) -> LQG:
+    return jax.vmap(formula.plant)(values)
 
 
 def _build_one(branch: Branch, row: np.ndarray) -> LQG:
     try:
-        return branch.plant([float(value) for value in row[branch.columns]])
+        return branch.formula.plant([float(value) for value in row[branch.columns]])
     except LqgapError as error:
         raise type(error)(f"{error} (member {branch.describe(row)})") from None
     except Exception as error:  # whatever the user's function raises, the parameters are what helps

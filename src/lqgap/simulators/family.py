@@ -8,7 +8,7 @@ import abc
 import functools
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -59,7 +59,12 @@ class AbstractFamily(eqx.Module):
     @property
     def branches(self) -> list[Branch]:
         """The family with its discrete parameters held, for every combination of their values."""
-        return make_branches(self.build, self.parameters)
+        return make_branches(self.plant_of, self.parameters)
+
+    @property
+    def plant_of(self) -> Callable[..., LQG]:
+        """`build`, or what it calls whatever the ranges are, so that other ranges need no other program."""
+        return self.build
 
     @property
     def is_traceable(self) -> bool:

@@ -183,11 +183,12 @@ class Finite(eqx.Module):
     def unique(self) -> "Finite":
         """The class without members that have the same input/output law as an earlier one."""
         vectors = self.invariants()
-        kept: list[int] = []
-        for index, vector in enumerate(vectors):
-            if not np.any(_same_law(self, vectors[kept], vector, tolerance=IDENTITY_TOLERANCE)):
-                kept.append(index)
-        return self.subset(kept)
+        is_kept = np.ones(len(self), dtype=bool)
+        for index, near in _near_in_law(self, vectors):
+            earlier = near[(near < index) & is_kept[near]]
+            same = _same_law(self, vectors[earlier], vectors[index], tolerance=IDENTITY_TOLERANCE)
+            is_kept[index] = not np.any(same)
+        return self.subset(is_kept)
 
     def cover(self, radius: FloatLike) -> "Finite":
         """Members such that every member is within `radius` of one of them, in the invariants."""
@@ -258,16 +259,36 @@ def _invariants(systems: LQG, length: int) -> Array:
     return jax.vmap(lambda plant: invariants(plant, length=length))(systems)
 
 
+def _near_in_law(members: Finite, vectors: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """In order, the members that are not alone, with all that may have their law: no N^2 comparisons.
+
+    Members of one law have nearly one projection on any line, so that neighbours on a random one are enough.
+    """
+    rng, marks, blocks = np.random.default_rng(0), np.zeros(len(vectors)), _blocks(members, vectors)
+    for block in blocks:
+        direction = rng.normal(size=block.shape[1])
+        size = np.linalg.norm(direction) * np.max(np.linalg.norm(block, axis=1), initial=0)
+        marks += block @ (direction / (size or 1.0))
+    width = 2 * IDENTITY_TOLERANCE * len(blocks)  # and as much again for rounding
+    order = np.argsort(marks)
+    first, last = (np.searchsorted(marks[order], marks + reach) for reach in (-width, width))
+    return ((index, order[first[index] : last[index]]) for index in np.flatnonzero(last - first > 1).tolist())
+
+
 def _same_law(members: Finite, vectors: np.ndarray, vector: np.ndarray, *, tolerance: float) -> np.ndarray:
     """Which rows agree with a vector in each of its blocks, relative to that block: units do not matter."""
-    p, m = members.systems.num_outputs, members.systems.num_inputs
-    length = (len(vector) - p * p) // (p * (p + m))
-    edges = np.cumsum([length * p * p, length * p * m])
     same = np.ones(len(vectors), dtype=bool)
-    for rows, row in zip(np.split(vectors, edges, axis=1), np.split(vector, edges), strict=True):
+    for rows, row in zip(_blocks(members, vectors), _blocks(members, vector[None]), strict=True):
         size = np.maximum(np.linalg.norm(rows, axis=1), np.linalg.norm(row))
         same &= np.linalg.norm(rows - row, axis=1) <= tolerance * size
     return same
+
+
+def _blocks(members: Finite, vectors: np.ndarray) -> list[np.ndarray]:
+    """The parts of vectors of invariants: responses to outputs, to inputs, and S."""
+    p, m = members.systems.num_outputs, members.systems.num_inputs
+    length = (vectors.shape[1] - p * p) // (p * (p + m))
+    return np.split(vectors, np.cumsum([length * p * p, length * p * m]), axis=1)
 
 
 def _require_valid(members: Finite) -> None:

@@ -10,7 +10,7 @@ import scipy.optimize
 from jaxtyping import Array
 
 from lqgap.errors import InvalidArgumentError
-from lqgap.simulators.building import Branch, branch_of, build_members
+from lqgap.simulators.building import Branch, Formula, branch_of, build_members
 from lqgap.simulators.finite import Finite, batch_invariants, require_comparable
 from lqgap.simulators.invariants import invariants, unit_weights
 from lqgap.systems import LQG
@@ -44,13 +44,13 @@ def _descend(
 
     def residual(values: np.ndarray) -> np.ndarray:
         if is_traceable:
-            return weights * np.asarray(_invariants_at(branch, jnp.asarray(values), length)) - target
+            return weights * np.asarray(_invariants_at(branch.formula, jnp.asarray(values), length)) - target
         row = theta.copy()
         row[columns] = values
         return batch_invariants(build_members([branch], row[None, :]), length=length, units=units)[0] - target
 
     def slope(values: np.ndarray) -> np.ndarray:
-        return weights[:, None] * np.asarray(_slope_at(branch, jnp.asarray(values), length))
+        return weights[:, None] * np.asarray(_slope_at(branch.formula, jnp.asarray(values), length))
 
     if not columns:
         return theta, float(np.linalg.norm(residual(theta[columns])))
@@ -73,10 +73,10 @@ def _descend(
 
 
 @eqx.filter_jit
-def _invariants_at(branch: Branch, values: Array, length: int) -> Array:
-    return invariants(branch.plant(values), length=length)
+def _invariants_at(formula: Formula, values: Array, length: int) -> Array:
+    return invariants(formula.plant(values), length=length)
 
 
 @eqx.filter_jit
-def _slope_at(branch: Branch, values: Array, length: int) -> Array:
-    return jax.jacfwd(lambda values: invariants(branch.plant(values), length=length))(values)
+def _slope_at(formula: Formula, values: Array, length: int) -> Array:
+    return jax.jacfwd(lambda values: invariants(formula.plant(values), length=length))(values)

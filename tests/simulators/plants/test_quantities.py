@@ -106,3 +106,19 @@ def test_without_an_uncertain_quantity_there_is_no_family():
         InvalidArgumentError, match=r"no family: give at least one of mass, gain as an interval"
     ):
         make(mass=1, gain=2)
+
+
+def test_families_of_one_kind_share_a_program():
+    traces = 0
+
+    @named_family()
+    def make(*, pole: Annotated[Any, real()] = INTERVAL, gain: Annotated[Any, real()] = 1.0) -> LQG:
+        nonlocal traces
+        traces += 1
+        return LQG([[pole]], [[gain]], [[1.0]])
+
+    make().grid(2)
+    before = traces
+    make(pole=(0.3, 0.4)).grid(2)
+    assert traces == before
+    np.testing.assert_array_equal(make(gain=2.0).grid(2).systems.B, [[[2.0]], [[2.0]]])

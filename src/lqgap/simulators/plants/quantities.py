@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, cast, get_args
 
+import jax
+
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.box import NOTHING_KNOWN, ParameterBox
 from lqgap.systems import LQG, Signals
@@ -94,9 +96,9 @@ def _family_of(signals: Signals, build: Callable[P, LQG]) -> Callable[P, Paramet
         units = {name: quantities[name].unit for name in uncertain}
         unit = quantities["dt"].unit if "dt" in quantities else "s"
         told = replace(signals, dt=known.get("dt", signals.dt), time_unit=unit)
-        return ParameterBox(
-            functools.partial(cast(Any, build), **known), uncertain, units=units, signals=told
-        )
+        # Equal to that of every family with the same numbers, so that none compiles a program of its own.
+        plant_of = jax.tree_util.Partial(cast(Any, build), **known)
+        return ParameterBox(plant_of, uncertain, units=units, signals=told)
 
     cast(Any, make).__signature__ = signature.replace(return_annotation=ParameterBox)
     return make
