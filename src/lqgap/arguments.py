@@ -98,6 +98,23 @@ def read_covariance(name: str, value: Any, *, size: int, definite: bool, why: st
     return matrix
 
 
+def smallest_eigenvalue(matrix: Float[np.ndarray, "*batch n n"]) -> Float[np.ndarray, "*batch"]:
+    """Relative to the size of the matrix, or in units in which its diagonal is one, where that is larger."""
+    matrix = np.asarray(matrix)
+    largest = np.max(np.abs(matrix), axis=(-2, -1))[..., None, None]
+    whole = matrix / np.where(largest > 0, largest, 1)  # first, so that extreme units do not overflow
+    diagonal = np.diagonal(whole, axis1=-2, axis2=-1)
+    root = np.sqrt(np.where(diagonal > 0, diagonal, 1))
+    scaled = whole / root[..., :, None] / root[..., None, :]
+    return np.asarray(np.maximum(np.linalg.eigvalsh(whole)[..., 0], np.linalg.eigvalsh(scaled)[..., 0]))
+
+
+def is_definite(matrix: Float[np.ndarray, "*batch n n"], *, strictly: bool) -> Bool[np.ndarray, "*batch"]:
+    """Whether symmetric matrices are positive definite, or semidefinite, but for rounding."""
+    least = DEFINITE_TOLERANCE if strictly else -SEMIDEFINITE_TOLERANCE
+    return np.asarray(smallest_eigenvalue(matrix) >= least * matrix.shape[-1])
+
+
 def require_shape(name: str, value: Any, expected: tuple[int, ...], *, why: str) -> None:
     """Raise unless the array has the expected shape."""
     if value.shape != expected:
@@ -220,23 +237,6 @@ def _read_numbers(name: str, value: Any) -> Any:
     if array.dtype.kind not in "iuf":
         raise InvalidSystemError(f"{name} holds {array.dtype} entries, expected real numbers: {_show(value)}")
     return array.astype(np.float64)
-
-
-def smallest_eigenvalue(matrix: Float[np.ndarray, "*batch n n"]) -> Float[np.ndarray, "*batch"]:
-    """Relative to the size of the matrix, or in units in which its diagonal is one, where that is larger."""
-    matrix = np.asarray(matrix)
-    largest = np.max(np.abs(matrix), axis=(-2, -1))[..., None, None]
-    whole = matrix / np.where(largest > 0, largest, 1)  # first, so that extreme units do not overflow
-    diagonal = np.diagonal(whole, axis1=-2, axis2=-1)
-    root = np.sqrt(np.where(diagonal > 0, diagonal, 1))
-    scaled = whole / root[..., :, None] / root[..., None, :]
-    return np.asarray(np.maximum(np.linalg.eigvalsh(whole)[..., 0], np.linalg.eigvalsh(scaled)[..., 0]))
-
-
-def is_definite(matrix: Float[np.ndarray, "*batch n n"], *, strictly: bool) -> Bool[np.ndarray, "*batch"]:
-    """Whether symmetric matrices are positive definite, or semidefinite, but for rounding."""
-    least = DEFINITE_TOLERANCE if strictly else -SEMIDEFINITE_TOLERANCE
-    return np.asarray(smallest_eigenvalue(matrix) >= least * matrix.shape[-1])
 
 
 def _require_definiteness(name: str, matrix: np.ndarray, *, definite: bool) -> None:
