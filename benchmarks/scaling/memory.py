@@ -3,6 +3,7 @@
 `python -m benchmarks.scaling.memory CASE SIZE` prints what one point takes.
 """
 
+import functools
 import os
 import subprocess
 import sys
@@ -40,6 +41,7 @@ def run() -> str:
     return table("Growth of memory", note, HEADER, [each.row(show_megabytes) for each in curves])
 
 
+@functools.cache
 def peak(name: str, size: int) -> float:
     """The megabytes that a case takes in a process of its own."""
     return float(in_a_process("benchmarks.scaling.memory", name, str(size)))
