@@ -86,15 +86,18 @@ def show_megabytes(value: float) -> str:
     return f"{value:.0f} MB" if value < 10_000 else f"{value / 1000:.1f} GB"
 
 
-def draw(name: str, curves: Iterable[Curve], *, over: str, cost: str) -> str:
-    """A log-log picture in docs/figures; its path from docs."""
+def draw(
+    name: str, curves: Iterable[Curve], *, over: str, cost: str, tell: Callable[[Curve], str] | None = None
+) -> str:
+    """A log-log picture in docs/figures, by default with exponents (and what was expected); its path."""
+    tell = tell or (lambda each: f"{each.exponent:.2f} ({each.expected})")
     with matplotlib.rc_context(fname=DOCS / "static" / "matplotlibrc"):
         figure, axes = pyplot.subplots(figsize=(7, 3.6))
         for number, each in enumerate(curves):
-            label = f"{each.name.replace('`', '')}: {each.exponent:.2f} ({each.expected})"
+            label = f"{each.name.replace('`', '')}: {tell(each)}"
             axes.loglog(each.sizes, each.costs, "osv^Dd<>"[number] + "-", markersize=4, label=label)
         axes.set(xlabel=over, ylabel=cost)
-        figure.legend(loc="outside right upper", fontsize="small", title="exponent (expected)", frameon=False)
+        figure.legend(loc="outside right upper", fontsize="small", frameon=False)
         path = Path("figures") / f"{name}.svg"
         figure.savefig(DOCS / path, metadata={"Date": None})
         pyplot.close(figure)

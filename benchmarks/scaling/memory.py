@@ -3,6 +3,7 @@
 `python -m benchmarks.scaling.memory CASE SIZE` prints what one point takes.
 """
 
+import functools
 import os
 import subprocess
 import sys
@@ -31,15 +32,27 @@ def run() -> str:
         Curve(name, expected, sizes, [peak(name, size) for size in sizes])
         for name, (expected, sizes, _) in GROWING.items()
     ]
-    path = draw("growth_memory", curves, over="steps, rollouts or members", cost="MB")
+    path = draw("growth_memory", curves, over="steps, rollouts or members", cost="MB", tell=_slope)
     note = (
         "By how much the peak of a fresh process exceeds what it had before the call. Compilation is part of "
-        "it: tens of MB, which are the floor. Settings as in the sections on members and horizons. "
-        f"The picture is docs/{path}."
+        "it: some 50 to 100 MB whatever the size, so that what grows is told for each more step, rollout, "
+        "member or pair of a model and a plant. Longer runs and more rollouts go in blocks, of which one is kept. "
+        f"Settings as in the sections on members and horizons. The picture is docs/{path}."
     )
-    return table("Growth of memory", note, HEADER, [each.row(show_megabytes) for each in curves])
+    rows = [[each.name, each.expected, *each.row(show_megabytes)[-2:], _slope(each)] for each in curves]
+    return table("Growth of memory", note, ["", "expected exponent", *HEADER[-2:], "for each more"], rows)
 
 
+def _slope(each: Curve) -> str:
+    """Bytes for each more, or for each more pair."""
+    power = int(each.expected)
+    if power == 0:
+        return "one block"
+    more = (each.costs[-1] - each.costs[0]) / (each.sizes[-1] ** power - each.sizes[0] ** power)
+    return f"{1e6 * more:.0f} B"
+
+
+@functools.cache
 def peak(name: str, size: int) -> float:
     """The megabytes that a case takes in a process of its own."""
     return float(in_a_process("benchmarks.scaling.memory", name, str(size)))
