@@ -11,7 +11,7 @@ from lqgap.simulators.family import AbstractFamily
 from lqgap.theory.lower_bounds.van_trees.bound import van_trees_bound
 from lqgap.training import TrainingOptions, train_robust
 
-HORIZONS = (50, 100, 200, 400, 800)
+HORIZONS = (50, 200, 800)
 # An answer of the prior to the adversary needs few updates; judged it is by the search.
 OPTIONS = TrainingOptions(steps=60, validation_rollouts=64, receipt_rollouts=128, rounds=1)
 

@@ -49,6 +49,7 @@ POINTS = {
 MEMORY = {1: 8, 2: 6}  # instants of a window by free parameters, for one output; with several by outputs
 LEVEL, YOUNG = 1.5, (0.5, 0.4, 0.2)  # to start from
 ITERATIONS, FEWEST = 24, 12
+LONG = 400  # steps: beyond so many the climb begins slowly, and has twice as many iterations
 USUAL_WORK, MOST_WORK = (
     3e5,
     1e9,
@@ -108,7 +109,7 @@ def van_trees_bound(
     Args:
         ends: whether the task ends at the horizon; if not, the state left then counts.
         iterations: most steps of the search; any number gives a bound. If left out, 24, fewer for larger
-            plants, and an error for those that would take many minutes.
+            plants, twice as many beyond 400 steps, and an error for what would take many minutes.
     """
     horizon = read_count("horizon", horizon, least=1, most=MAX_HORIZON)
     if iterations is not None:
@@ -159,7 +160,12 @@ def _plan(batch: Batch, plant: LQG) -> int:
             f"family has plants with {n} states and {p} outputs, too large for {batch.horizon + 1} steps; "
             f"van_trees_bound(..., iterations=4) tries, and takes long"
         )
-    return int(np.clip(ITERATIONS * USUAL_WORK / work, FEWEST, ITERATIONS))
+    most = _most_iterations(batch.horizon)
+    return int(np.clip(most * USUAL_WORK / work, FEWEST, most))
+
+
+def _most_iterations(horizon: int) -> int:
+    return 2 * ITERATIONS if horizon > LONG else ITERATIONS
 
 
 def _bound_of(box: Box, horizon: int, ends: bool, iterations: int | None) -> VanTrees:
@@ -173,9 +179,10 @@ def _bound_of(box: Box, horizon: int, ends: bool, iterations: int | None) -> Van
     if not found.is_finite:
         raise NotConvergedError("the linear-quadratic problem has no solution even without a field")
     choice, found = climb(choice, found, factors, nodes, basis, iterations=iterations)
+    is_short = iterations < _most_iterations(horizon)
     rules = [gauss_rule(len(box.low), count) for count in POINTS[len(box.low)][1:]]
     result = _integrate(choice, found, batch, basis, rules)
-    return replace(result, reasons=(*result.reasons, *short)) if iterations < ITERATIONS else result
+    return replace(result, reasons=(*result.reasons, *short)) if is_short else result
 
 
 def _integrate(
