@@ -36,7 +36,7 @@ def run() -> str:
     note = (
         "By how much the peak of a fresh process exceeds what it had before the call. Compilation is part of "
         "it: some 50 to 100 MB whatever the size, so that what grows is told for each more step, rollout, "
-        "member or pair of a model and a plant. Longer runs and more rollouts go in blocks, of which one is kept. "
+        "member or pair of a model and a plant. Longer runs and more rollouts go in blocks, one kept. "
         f"Settings as in the sections on members and horizons. The picture is docs/{path}."
     )
     rows = [[each.name, each.expected, *each.row(show_megabytes)[-2:], _slope(each)] for each in curves]
