@@ -13,7 +13,7 @@ from lqgap.training import TrainingOptions, train_robust
 
 HORIZONS = (50, 200, 800)
 # An answer of the prior to the adversary needs few updates; judged it is by the search.
-OPTIONS = TrainingOptions(steps=60, validation_rollouts=64, receipt_rollouts=128, rounds=1)
+OPTIONS = {"steps": 60, "validation_rollouts": 64, "receipt_rollouts": 128, "rounds": 1}
 
 
 def run(horizons: tuple[int, ...] = HORIZONS) -> str:
@@ -41,7 +41,8 @@ def run(horizons: tuple[int, ...] = HORIZONS) -> str:
 def _worst_gap(family: AbstractFamily, horizon: int) -> float:
     key, key_search = jax.random.split(jax.random.key(0))
     bank = ModelBank(family.grid(POINTS[2]).systems)
-    policy = train_robust(bank, family, horizon=horizon, key=key, options=OPTIONS, ends=False).policy
+    options = TrainingOptions(**OPTIONS)
+    policy = train_robust(bank, family, horizon=horizon, key=key, options=options, ends=False).policy
     return lg.find_worst(policy, family, horizon=horizon, key=key_search, num_rollouts=128, ends=False).worst
 
 
