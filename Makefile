@@ -67,8 +67,8 @@ coverage: $(READY) ## lines that `make test` runs
 	$(BIN)/pytest -m "not slow" --cov=lqgap --cov-report=term
 
 # Every processor rounds in its own way: OpenBLAS (under NumPy, SciPy and JAX's LAPACK) and XLA each choose kernels for
-# it. What depends on rounding most, on an old, a common and a new processor; Zen has Haswell's kernels in these wheels.
-KERNELS := Prescott-SSE4_2 Haswell-AVX2 Zen-AVX2 $(if $(shell grep -s -m 1 avx512vl /proc/cpuinfo),SkylakeX-AVX512)
+# it. What depends on rounding most, on an old, a common and a new processor (Zen has Haswell's kernels in these wheels).
+KERNELS := Prescott-SSE4_2 Haswell-AVX2 $(if $(shell grep -s -m 1 avx512vl /proc/cpuinfo),SkylakeX-AVX512)
 NUMERICAL := tests/linalg tests/systems/test_continuous.py tests/evaluation/test_exact.py
 
 test-kernels: $(KERNELS:%=test-on-%) ## the numerical core, rounded as other processors round

@@ -2,11 +2,14 @@
 
 import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.peers import control, filters, identification, peer, riccati, training
+sys.path.append(str(Path(__file__).parents[2]))
+
+from benchmarks.peers import control, filters, identification, peer, riccati, training  # noqa: E402
 
 ABSENT = ("slycot", "control", "nfoursid", "sippy_unipi", "statsmodels", "dynamax", "filterpy")
 ABSENT += ("stable_baselines3", "sb3_contrib")
