@@ -9,7 +9,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks.peers import control, filters, identification, peer, riccati, training  # noqa: E402
+from benchmarks.peers import control, filters, identification, peer, riccati, training
 
 ABSENT = ("slycot", "control", "nfoursid", "sippy_unipi", "statsmodels", "dynamax", "filterpy")
 ABSENT += ("stable_baselines3", "sb3_contrib")
