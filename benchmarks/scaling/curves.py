@@ -97,6 +97,9 @@ def draw(
             label = f"{each.name.replace('`', '')}: {tell(each)}"
             axes.loglog(each.sizes, each.costs, "osv^Dd<>"[number] + "-", markersize=4, label=label)
         axes.set(xlabel=over, ylabel=cost)
+        if max(axes.get_xlim()) < 1_000:  # one decade has too few ticks, and those between too many labels
+            axes.set_xticks(sizes := list(each.sizes), labels=list(map(str, sizes)))
+            axes.set_xticks([], minor=True)
         figure.legend(loc="outside right upper", fontsize="small", frameon=False)
         path = Path("figures") / f"{name}.svg"
         figure.savefig(DOCS / path, metadata={"Date": None})
