@@ -49,7 +49,7 @@ POINTS = {
 MEMORY = {1: 8, 2: 6}  # instants of a window by free parameters, for one output; with several by outputs
 LEVEL, YOUNG = 1.5, (0.5, 0.4, 0.2)  # to start from
 ITERATIONS, FEWEST = 24, 12
-LONG = 400  # steps: beyond so many the climb begins slowly, and has twice as many iterations
+LONG = 400  # steps: beyond so many the climb begins slowly, and has three times as many iterations
 USUAL_WORK, MOST_WORK = (
     3e5,
     1e9,
@@ -109,7 +109,7 @@ def van_trees_bound(
     Args:
         ends: whether the task ends at the horizon; if not, the state left then counts.
         iterations: most steps of the search; any number gives a bound. If left out, 24, fewer for larger
-            plants, twice as many beyond 400 steps, and an error for what would take many minutes.
+            plants, three times as many beyond 400 steps, and an error for what would take many minutes.
     """
     horizon = read_count("horizon", horizon, least=1, most=MAX_HORIZON)
     if iterations is not None:
@@ -165,7 +165,7 @@ def _plan(batch: Batch, plant: LQG) -> int:
 
 
 def _most_iterations(horizon: int) -> int:
-    return 2 * ITERATIONS if horizon > LONG else ITERATIONS
+    return 3 * ITERATIONS if horizon > LONG else ITERATIONS
 
 
 def _bound_of(box: Box, horizon: int, ends: bool, iterations: int | None) -> VanTrees:
