@@ -1,4 +1,4 @@
-"""All online methods on eight classes: excess, divergence and time a step, on common noise.
+"""All online methods on nine classes: excess, divergence and time a step, on common noise.
 
 `python -m benchmarks.adaptive.compare` goes on where it was stopped, and puts its tables into
 docs/benchmarks.md; with horizons as arguments it prints those of these alone.
@@ -157,7 +157,7 @@ def _cell(found: Comparison, family: str, method: str, horizon: int) -> Cell | N
 
 
 def _short(name: str) -> str:
-    """A class without its options: of these eight no two have the same name."""
+    """A class without its options: of these nine no two have the same name."""
     return name.partition("{")[0]
 
 

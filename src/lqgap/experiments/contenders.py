@@ -29,6 +29,7 @@ CLASSES = (
     "two_mass_spring",
     "thermal_zones{points = 3}",
     "overactuated",
+    "spare_actuator",
 )
 MOST_POINTS, MOST_MEMBERS = 5, 81  # of a class whose points are not given
 Families = Sequence[str] | Mapping[str, AbstractFamily | Finite] | None

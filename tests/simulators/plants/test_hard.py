@@ -65,3 +65,12 @@ def test_the_second_input_of_overactuated_shrinks_with_the_horizon():
 def test_the_members_of_overactuated_cost_the_same():
     minus, plus = (plants.overactuated().build(sign=sign) for sign in (-1, 1))
     np.testing.assert_allclose(lqgap.solve(minus).J, lqgap.solve(plus).J, rtol=1e-12)
+
+
+def test_without_a_spare_actuator_its_input_is_never_used():
+    dead, works, reversed_ = (plants.spare_actuator().build(spare=spare) for spare in (0.0, 0.5, -0.5))
+    np.testing.assert_allclose(dead.B, [[0.6, 0.0]])
+    gains = [np.asarray(lqgap.solve(plant).K) for plant in (dead, works, reversed_)]
+    assert gains[0][1, 0] == 0
+    np.testing.assert_allclose(gains[1][1], -gains[2][1])
+    assert gains[1][1, 0] > 0.1

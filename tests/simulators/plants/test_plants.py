@@ -24,6 +24,7 @@ NOMINAL = {
     "mass_spring_damper": ((2, 1, 1), 0.928, 3.915149),
     "overactuated": ((1, 2, 1), 0.9, None),
     "phase_pair": ((2, 1, 1), 1.0, None),
+    "spare_actuator": ((1, 2, 1), 0.9, None),
     "thermal_zones": ((3, 3, 3), 0.975, None),
     "two_mass_spring": ((4, 2, 2), 0.950, 15.223735),
     "uav_hover": ((4, 2, 4), 1.0, 26.448061),

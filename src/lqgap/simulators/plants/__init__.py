@@ -7,7 +7,7 @@ list if it is one of a few values.
 from collections.abc import Callable
 
 from lqgap.simulators.box import ParameterBox
-from lqgap.simulators.plants.hard import overactuated, phase_pair, unknown_sign
+from lqgap.simulators.plants.hard import overactuated, phase_pair, spare_actuator, unknown_sign
 from lqgap.simulators.plants.mechanical import (
     acc_two_mass,
     dc_motor,
@@ -29,6 +29,7 @@ __all__ = [
     "mass_spring_damper",
     "overactuated",
     "phase_pair",
+    "spare_actuator",
     "thermal_zones",
     "two_mass_spring",
     "uav_hover",
@@ -46,6 +47,7 @@ FAMILIES: dict[str, Callable[..., ParameterBox]] = {
     "mass_spring_damper": mass_spring_damper,
     "overactuated": overactuated,
     "phase_pair": phase_pair,
+    "spare_actuator": spare_actuator,
     "thermal_zones": thermal_zones,
     "two_mass_spring": two_mass_spring,
     "uav_hover": uav_hover,

@@ -3,9 +3,11 @@
     unknown_sign:   A = pole ,     B = sign gain ,                     C = 1
     phase_pair:     A = [[1, 1], [0, 1]] ,   B = [0, 1]' ,             C = [1 - zero, 1] / sqrt(zero)
     overactuated:   A = pole ,     B = [gain, sign c horizon^-1/4] ,   C = 1
+    spare_actuator: A = pole ,     B = [gain, spare] ,                 C = 1
 
 The transfer function of phase_pair is (s - zero) / (sqrt(zero) (s - 1)^2): members with `zero` and 1 / `zero`
-differ in phase and not in magnitude.
+differ in phase and not in magnitude. The controller that is optimal where `spare` is zero never uses the
+second actuator, so that all members look alike under it.
 """
 
 from typing import Annotated
@@ -17,6 +19,7 @@ from lqgap.systems import LQG
 
 SIGNS = [-1, 1]
 MIRRORED_ZEROS = [1.01**-2, 1.01**2]
+SPARE_GAINS = [0.0, 0.5, -0.5]
 
 
 @named_family()
@@ -73,3 +76,20 @@ def overactuated(
         gain: effect of the first input.
     """
     return LQG([[pole]], [[gain, sign * c * horizon**-0.25]], [[1.0]])
+
+
+@named_family()
+def spare_actuator(
+    *,
+    spare: Annotated[Extent, real()] = SPARE_GAINS,
+    pole: Annotated[Extent, real()] = 0.9,
+    gain: Annotated[Extent, real()] = 0.6,
+) -> LQG:
+    """A second actuator that may be dead, or wired the wrong way round.
+
+    Args:
+        spare: effect of the second input; 0 if it is dead.
+        pole: A, the part of the state that is left after a step.
+        gain: effect of the first input.
+    """
+    return LQG([[pole]], [[gain, spare]], [[1.0]])
