@@ -1,5 +1,6 @@
 """Errata of the paper about its proofs and lower bound: what is printed fails, what replaces it holds."""
 
+import functools
 import math
 
 import jax
@@ -11,10 +12,20 @@ from random_systems import random_plant
 from ten_models import ten_models
 
 import lqgap
+from lqgap.batches import take
 from lqgap.policies import FiniteHorizonLQG
 from lqgap.simulators import Finite, check_assumptions
-from lqgap.systems import arx_matrix, bias_matrix, filter_matrix, steady_beliefs
+from lqgap.systems import (
+    arx_matrix,
+    bias_matrix,
+    filter_matrix,
+    predictor_markov_parameters,
+    steady_beliefs,
+    value_target,
+)
+from lqgap.theory import num_features
 from lqgap.theory.constants.covering import sensitivities
+from lqgap.theory.constants.eluder import greedy_eluder_sequence
 from lqgap.theory.constants.norms import actual_norms, uniform_norms
 from lqgap.theory.constants.transient import transients
 
@@ -241,3 +252,66 @@ def test_e30_with_noisy_observations_the_packing_tells_itself_apart():
     noisy, clean = passive_information(1.0, shift), passive_information(1e-8, shift)
     assert noisy > 1e-3 * shift**2
     assert clean < 1e-3 * noisy
+
+
+GROWING = (25, 100, 400, 1600)
+
+
+def log_slope(counts, horizons=GROWING):
+    return np.polyfit(np.log(horizons), np.log(counts), 1)[0]
+
+
+def dimensions(values, *, epsilon):
+    """The longest Eluder sequence found, and how many dimensions come within epsilon of every value."""
+    singular = np.linalg.svd(values - np.mean(values, axis=0), compute_uv=False)
+    return len(greedy_eluder_sequence(values, epsilon=epsilon)), int(np.sum(singular > epsilon))
+
+
+@functools.cache
+def scalar_class():
+    """48 members, their Markov parameters for the longest history, and what the slowest filter keeps of a step."""
+    parameters = np.random.default_rng(0).uniform((0.5, 0.4, 0.2), (0.95, 1.6, 1.0), size=(48, 3))
+    members = Finite([lqgap.LQG([[a]], [[b]], [[1.0]], W=[[w]]) for a, b, w in parameters])
+    solved = members.optima(), members.systems
+    markov = jax.vmap(lambda o, p: predictor_markov_parameters(o, p, length=max(GROWING) + 1))(*solved)
+    kept = float(jnp.max(jnp.abs(jax.vmap(filter_matrix)(*solved))))
+    return solved, [np.asarray(each)[:, :, 0, 0] for each in markov], kept
+
+
+def test_e31_without_clipping_features_grow_like_h_squared_and_the_dimension_does_not(seed):
+    """f' of a history of H steps and f of its last few, where filters have kept (4 H)^-2, on arbitrary samples."""
+    (optima, systems), (of_inputs, of_outputs), kept = scalar_class()
+    rng, num_samples = np.random.default_rng(seed), 192
+    acted_on = take((optima, systems), rng.integers(48, size=num_samples))
+    xhat, u = rng.normal(size=(2, num_samples, 1))
+    outputs = rng.normal(size=(num_samples, max(GROWING)))  # the latest first
+    inputs = np.concatenate([u, rng.normal(size=outputs.shape)], axis=1)
+    targets = jax.vmap(value_target)(*acted_on, xhat, u)
+    of_samples = jax.vmap(lambda target, m, S: target.mean(m, S), in_axes=(0, 0, None))
+
+    def values(length):
+        means = of_inputs[:, : length + 1] @ inputs[:, : length + 1].T
+        means = means + of_outputs[:, :length] @ outputs[:, :length].T
+        return np.asarray(jax.vmap(of_samples, in_axes=(None, 0, 0))(targets, means[..., None], optima.S))
+
+    found = []
+    for horizon in GROWING:
+        length = math.ceil(2 * math.log(4 * horizon) / -math.log(kept))
+        full, clipped = values(horizon), values(length)
+        assert 0 < np.max(np.abs(full - clipped)) < 1 / horizon
+        found.append([dimensions(each, epsilon=1 / horizon) for each in (full, clipped)])
+    found = np.array(found)  # horizon; full, clipped; sequence, rank
+    features = [num_features(num_inputs=1, num_outputs=1, length=horizon) for horizon in GROWING]
+    assert 1.9 < log_slope(features) < 2.1
+    assert all(log_slope(counts) < 0.2 for counts in found[:, 0].T)
+    assert np.all(np.abs(found[:, 0] - found[:, 1]) <= 3)
+    assert np.all(found[:, :, 1] < 30)  # far from 47, where 48 members end
+
+
+def test_e31_of_functions_that_forget_nothing_the_dimension_grows_with_h(seed):
+    """The same measures on H functions, each of which is one of the last H observations, white noise."""
+    horizons, y = (6, 12, 24), np.random.default_rng(seed).normal(size=423)
+    windows = [np.lib.stride_tricks.sliding_window_view(y, 400)[:horizon] for horizon in horizons]
+    found = [dimensions(each, epsilon=1 / h) for h, each in zip(horizons, windows, strict=True)]
+    assert [rank for _, rank in found] == [5, 11, 23]  # and their mean
+    assert log_slope([sequence for sequence, _ in found], horizons) > 0.4
