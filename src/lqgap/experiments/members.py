@@ -73,6 +73,7 @@ def audit(plants: Plants, *, grown: str | None = None) -> AuditedClass:
             f"bounds use a common weighted norm of condition {contraction.condition:.3g}, in which all "
             f"closed loops contract by {contraction.gamma:.4g}"
         )
+    actions += found.remarks()
     conditions = [
         Condition(
             assumption=check.assumption,

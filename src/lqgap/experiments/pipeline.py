@@ -142,7 +142,7 @@ def _contend(
     work: Work, workspace: units.Workspace, judged_plants: JudgedPlants, name: str, method: AbstractMethod
 ) -> Contender:
     study = work.study
-    configuration = study.model_dump(include={"horizon", "ends"}) | {"options": method.model_dump()}
+    configuration = study.model_dump(include={"horizon", "ends", "probe"}) | {"options": method.model_dump()}
     key = work.unit(f"train {name}", configuration).key[:8]  # another study has other files
     checkpoints = workspace.folder / "checkpoints" / f"{name}-{key}"
     make_fn = functools.cache(functools.partial(workspace.make, name, method, checkpoints))

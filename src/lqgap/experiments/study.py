@@ -112,6 +112,12 @@ class Steps(Table):
     horizon: Annotated[int, Field(ge=3, le=100_000)] | None = None
 
 
+class Probing(Table):
+    """The most that probing may add to an input, in its unit, or to each of them."""
+
+    max: Annotated[float, Field(ge=0)] | list[Annotated[float, Field(ge=0)]]
+
+
 class Study(Table):
     """All that determines a run."""
 
@@ -120,6 +126,7 @@ class Study(Table):
     horizon: int = Field(default=100, ge=1, le=100_000)
     ends: bool = False
     seed: int = Field(default=0, ge=0, lt=2**32)
+    probe: Literal["auto", "off"] | Probing = "auto"
     cost: Cost | None = None
     grid: Grid = Grid()
     methods: Methods = DEFAULT_METHODS

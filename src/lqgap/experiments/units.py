@@ -106,6 +106,7 @@ class Workspace:
             key=key_for(study.seed, f"train {name}"),
             checkpoints=checkpoints,
             limits=self.plants.limits,
+            probe=study.probe if isinstance(study.probe, str) else study.probe.max,
         )
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", LqgapWarning)

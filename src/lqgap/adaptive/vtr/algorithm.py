@@ -40,7 +40,9 @@ from lqgap.adaptive.vtr.refinement import refine
 from lqgap.adaptive.vtr.targets import ValueTargets
 from lqgap.arguments import IntLike, read_count
 from lqgap.policies import AbstractPolicy
+from lqgap.policies.stake import Probe
 from lqgap.simulators import AbstractFamily, Finite
+from lqgap.simulators.audit.uninformative import describe, find_uninformative
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG, Optimum
 from lqgap.systems.innovation import InnovationLaw
@@ -53,6 +55,7 @@ PARTS = (
     MemberFilters,
     Optimum,
     Plans,
+    Probe,
     ValueTargets,
     VTRConstants,
     VTROptions,
@@ -72,6 +75,8 @@ class VTRMemory(eqx.Module):
     num_changes: Int[Array, ""]
     targets: Any  # TargetMemory, if there are value targets
     fallback: Any
+    xi: Float[Array, " 2"]  # the course of the probe
+    probing: Float[Array, ""]  # what the probe of this step costs
 
 
 class LQGVTR(AbstractLearner):
@@ -95,6 +100,7 @@ class LQGVTR(AbstractLearner):
     filters: MemberFilters
     plans: Plans
     targets: Any  # ValueTargets, if the sets are made by them
+    probe: Probe | None
     constants: VTRConstants
     options: VTROptions
     safest: int | None = eqx.field(static=True)  # the member to act on during an alarm, if it is one
@@ -133,6 +139,7 @@ class LQGVTR(AbstractLearner):
             if options.confidence == "targets"
             else None
         )
+        self.probe = Probe(systems, optima, probe=options.probe) if options.probes else None
         self.safest = self.plans.safest() if options.alarm == "misfit" and fallback is None else None
         self.fallback = self._choose_fallback(fallback)
 
@@ -174,6 +181,8 @@ class LQGVTR(AbstractLearner):
                 "no controller was found that stabilises all members: an alarm begins learning anew, and "
                 "nothing takes over (give a fallback)"
             )
+        if self.options.confidence == "likelihood":
+            found += describe(self.members, find_uninformative(self.members, np.arange(len(self.members))))
         if options.filters == "steady" and (options.confidence == "likelihood" or alarm == "misfit"):
             found.append("with steady filters likelihoods, and alarms, are right only if S0 = Sigma")
         return tuple(found)
@@ -185,6 +194,8 @@ class LQGVTR(AbstractLearner):
             is_planned = (memory.time > self.constants.num_warmup) & ~memory.alarm.is_on
             rate = self.plans.rate(memory.acts_on, memory.possible)
             figures["excess rate"] = jnp.where(is_planned, rate, jnp.inf)
+        if self.probe is not None:
+            figures["probing"] = memory.probing
         if memory.targets is not None:
             figures |= {"clip error": memory.targets.clip_error, "score": memory.targets.score}
         return Snapshot(
@@ -215,6 +226,7 @@ class LQGVTR(AbstractLearner):
         """Before the first observation: all members are possible."""
         everyone = jnp.ones(len(self.members), dtype=bool)
         key, key_fallback = jax.random.split(key)
+        xi = jnp.zeros(2) if self.probe is None else self.probe.begin(jax.random.fold_in(key_fallback, 1))
         return VTRMemory(
             time=jnp.asarray(0),
             key=key,
@@ -226,6 +238,8 @@ class LQGVTR(AbstractLearner):
             num_changes=jnp.asarray(0),
             targets=None if self.targets is None else self.targets.init(),
             fallback=None if self.fallback is None else self.fallback.init(key_fallback),
+            xi=xi,
+            probing=jnp.asarray(0.0),
         )
 
     def step(
@@ -325,6 +339,9 @@ class LQGVTR(AbstractLearner):
         if self.safest is not None:
             index = jnp.where(memory.alarm.is_on, self.safest, index)
         u = -self.K[index] @ memory.evidence.xhat[index]
+        if self.probe is not None:
+            memory, added = self._probe(memory, self.probe)
+            u = u + added
         if self.constants.num_warmup > 0:
             draw = jax.random.normal(jax.random.fold_in(memory.key, memory.time), u.shape, u.dtype)
             u = jnp.where(self._is_warm(memory) | memory.alarm.is_on, u, self.constants.sigma_u * draw)
@@ -332,6 +349,15 @@ class LQGVTR(AbstractLearner):
             fallback, u_safe = self.fallback.step(memory.fallback, y, u_last)
             memory, u = replace(memory, fallback=fallback), jnp.where(memory.alarm.is_on, u_safe, u)
         return memory, jnp.where(self._is_over(memory), 0.0, u)
+
+    def _probe(self, memory: VTRMemory, probe: Probe) -> tuple[VTRMemory, Float[Array, " input"]]:
+        """What is added to the input where the controller acted on teaches too little."""
+        weights = jax.nn.softmax(memory.evidence.log_likelihood)
+        left = jnp.inf if self.last_step is None else self.last_step - memory.time
+        cost, direction = probe.plan(memory.acts_on, weights, left)
+        cost = jnp.where(memory.alarm.is_on | ~self._is_warm(memory), 0.0, cost)
+        xi = probe.move(memory.xi, jax.random.fold_in(memory.key, -1 - memory.time))
+        return replace(memory, xi=xi, probing=cost), probe.input(cost, direction, xi)
 
     def _is_warm(self, memory: VTRMemory) -> Bool[Array, ""]:
         return memory.time >= self.constants.num_warmup

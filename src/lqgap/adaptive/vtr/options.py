@@ -6,6 +6,7 @@ import equinox as eqx
 
 from lqgap.arguments import read_count
 from lqgap.errors import InvalidArgumentError
+from lqgap.policies.stake import read_probe
 
 CHOICES = {
     "confidence": ("likelihood", "targets"),
@@ -33,6 +34,9 @@ class VTROptions(eqx.Module):
         history: with value targets, what the members predict from.
         weighting: of value targets: by one over the largest variance that a possible member gives them, so
             that the radius is one of standard deviations in every loop, or equal.
+        probe: what is added to the input where the controller acted on teaches too little of what is at stake
+            (`policies.stake`): as much as that is worth ("auto"; nothing with value targets, which explore by
+            optimism), nothing ("off"), or at most so much, a number or one for each input.
         buffer_size: with value targets, samples that wait for the exact score; 0 takes it at every step.
     """
 
@@ -43,6 +47,7 @@ class VTROptions(eqx.Module):
     history: Literal["clipped", "full"] = eqx.field(static=True, default="clipped")
     weighting: Literal["variance", "equal"] = eqx.field(static=True, default="variance")
     buffer_size: int = eqx.field(static=True, default=64)
+    probe: Any = eqx.field(static=True, default="auto", converter=read_probe)
 
     @staticmethod
     def as_in_the_paper(**changes: Any) -> "VTROptions":
@@ -55,6 +60,11 @@ class VTROptions(eqx.Module):
             "weighting": "equal",
         }
         return VTROptions(**(paper | changes))
+
+    @property
+    def probes(self) -> bool:
+        """Whether it may probe."""
+        return self.probe != "off" and (self.confidence == "likelihood" or self.probe != "auto")
 
     def __check_init__(self) -> None:
         for name, allowed in CHOICES.items():

@@ -15,10 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from lqgap.evaluation.exact import average_excess
-from lqgap.policies import LinearStep
-from lqgap.policies.optimal import linear_step
 from lqgap.systems import LQG, Optimum
+from lqgap.systems.separation import excess_rates
 
 RUIN = 1e4  # times the largest J: what a step costs under a controller that does not stabilise the plant
 
@@ -32,7 +30,7 @@ class Plans(eqx.Module):
 
     def __init__(self, systems: LQG, optima: Optimum, kind: str, *, has_excess: bool):
         self.J, self.kind = optima.J, kind
-        self.excess = excess_rates(systems, optima) if has_excess else jnp.zeros((0, 0))
+        self.excess = jnp.asarray(excess_rates(systems, optima)) if has_excess else jnp.zeros((0, 0))
 
     def choose(
         self, possible: Bool[Array, " member"], log_likelihood: Float[Array, " member"]
@@ -59,15 +57,3 @@ class Plans(eqx.Module):
     def _cost(self) -> Float[Array, "controller plant"]:
         """The excess, with a large number for infinity: posterior weights of zero make no nonsense of it."""
         return jnp.minimum(self.excess, RUIN * jnp.max(self.J))
-
-
-@jax.jit
-def excess_rates(systems: LQG, optima: Optimum) -> Float[Array, "controller plant"]:
-    """E_ij, infinite where controller i does not stabilise plant j."""
-    controllers = jax.vmap(lambda plant, optimum: linear_step(plant, optimum.K, optimum.L))(systems, optima)
-
-    def of_controller(controller: LinearStep) -> Array:
-        return jax.vmap(lambda plant, optimum: average_excess(controller, plant, optimum))(systems, optima)
-
-    # One controller after the other: their loops must not run at the same time (docs/decisions/0005).
-    return jax.lax.map(of_controller, controllers)

@@ -43,6 +43,7 @@ class Setting:
     key: PRNGKeyArray
     checkpoints: Path | None  # where training leaves what it needs to go on
     limits: Any = None  # of inputs, as `lqgap.policies.limits` reads them
+    probe: Any = "auto"  # as `lqgap.policies.stake` reads it
 
     @property
     def planned(self) -> int | None:

@@ -54,7 +54,7 @@ class VTR(AbstractMethod):
         from lqgap.adaptive.vtr.refinement import refine
         from lqgap.simulators import AbstractFamily
 
-        options, members, family = self._options(), setting.members, None
+        options, members, family = replace(self._options(), probe=setting.probe), setting.members, None
         if self.family and isinstance(setting.family, AbstractFamily):
             family = setting.family
             members = refine(family, members)

@@ -19,6 +19,7 @@ import numpy as np
 from lqgap.simulators.audit.contraction import MAX_CONDITION, Contraction, find_contraction
 from lqgap.simulators.audit.findings import Audit, Check
 from lqgap.simulators.audit.measures import Measures, measure_members
+from lqgap.simulators.audit.uninformative import find_uninformative
 from lqgap.simulators.finite import Finite, Members, member_error
 from lqgap.systems.natural import common_coordinates
 
@@ -56,6 +57,7 @@ def check_assumptions(members: Members) -> Audit:
         checks=tuple(checks),
         constants=_constants(given, contraction),
         contraction=contraction,
+        uninformative=find_uninformative(members, np.flatnonzero(natural.has_optimum)),
     )
 
 

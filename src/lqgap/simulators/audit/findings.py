@@ -13,6 +13,7 @@ from lqgap.files import finite_or_text
 from lqgap.linalg import sqrt_psd
 from lqgap.simulators.audit.contraction import Contraction
 from lqgap.simulators.audit.measures import Measures
+from lqgap.simulators.audit.uninformative import Uninformative, describe
 from lqgap.simulators.finite import Finite
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Audit(eqx.Module):
     checks: tuple[Check, ...] = eqx.field(static=True)
     constants: dict[str, float]
     contraction: Contraction | None
+    uninformative: tuple[Uninformative, ...] = eqx.field(static=True)
 
     @property
     def holds_as_printed(self) -> bool:
@@ -51,6 +53,10 @@ class Audit(eqx.Module):
     def holds_after_repair(self) -> bool:
         """Whether it satisfies what the corrected theory needs."""
         return all(check.repaired for check in self.checks)
+
+    def remarks(self) -> list[str]:
+        """Controllers that cannot tell members apart although that would pay, and what is done about it."""
+        return describe(self.members, self.uninformative)
 
     def prune(self) -> Finite:
         """The members that have an optimum and a stable open loop; the others cannot be repaired."""
@@ -85,6 +91,10 @@ class Audit(eqx.Module):
             "holds_after_repair": self.holds_after_repair,
             "checks": checks,
             "constants": self.constants,
+            "uninformative": [
+                {**asdict(each), "parameters": self._parameters(each.controller)}
+                for each in self.uninformative
+            ],
         }
         return json.dumps(finite_or_text(record), indent=2)
 
@@ -106,6 +116,8 @@ class Audit(eqx.Module):
                 member = escape(self.members.describe(check.member))
                 yield f"[bold]{check.assumption} {escape(check.statement)}[/] (limited by {member})"
                 yield Padding(escape(check.remedy), (0, 0, 1, 4))
+        for line in self.remarks():
+            yield escape(f"Note: {line}.")
         constants = Table(title="Constants of the class", title_justify="left")
         constants.add_column("name")
         constants.add_column("value", justify="right")
