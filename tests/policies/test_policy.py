@@ -58,7 +58,7 @@ def test_a_lost_observation_means_predict_only(policy):
 
 
 def test_a_wrapper_trains_what_the_policy_inside_trains():
-    for name, part in (("RandomProbe", "then"), ("DualBank", "bank")):
+    for name, part in (("RandomProbe", "then"), ("DualBank", "bank"), ("ProbingBank", "bank")):
         wrapper = every_policy.make_policies()[name]
         inside, expected = getattr(wrapper.trainable(), part), getattr(wrapper, part).trainable()
         assert jax.tree.leaves(inside) == jax.tree.leaves(expected)

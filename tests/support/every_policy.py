@@ -27,6 +27,7 @@ NAMES = (
     "Mixture",
     "Recurrent",
     "Zero",
+    "ProbingBank",
     "RandomProbe",
     "Saturated",
 )
@@ -67,6 +68,7 @@ def make_policies():
         "Mixture": policies.Mixture([bank, linear], [0.3, 0.7]),
         "Recurrent": jax.tree.map(lambda x: x + 0.1 if hasattr(x, "dtype") else x, recurrent),
         "Zero": policies.Zero(num_inputs=1, num_outputs=2),
+        "ProbingBank": policies.ProbingBank(systems(), horizon=HORIZON, probe=0.3),
         "RandomProbe": policies.RandomProbe(3, bank),
         "Saturated": policies.Saturated(bank, (-0.2, 0.4, 0.3)),
     }

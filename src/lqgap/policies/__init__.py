@@ -11,6 +11,7 @@ from lqgap.policies.mixture import Mixture
 from lqgap.policies.optimal import FiniteHorizonLQG, StationaryLQG
 from lqgap.policies.policy import AbstractLinearPolicy, AbstractPolicy, AbstractWrapper, LinearStep
 from lqgap.policies.probing import RandomProbe
+from lqgap.policies.probing_bank import ProbingBank
 from lqgap.policies.recurrent import Recurrent
 from lqgap.policies.saturated import Saturated
 from lqgap.policies.serialization import load_policy, save_policy
@@ -30,6 +31,7 @@ __all__ = [
     "LinearStep",
     "Mixture",
     "ModelBank",
+    "ProbingBank",
     "RandomProbe",
     "Recurrent",
     "Saturated",

@@ -12,9 +12,9 @@ themselves, and are left out.
 
 With caution 2, s has the least (stake + s)^2 / (nu0 + s nu1): information-directed sampling (Russo and Van
 Roy 2014), with the size of a probe in place of an action. It learns until nothing is at stake, and knows no
-horizon. A probe brings at most one nat and costs at most twice the optimal cost of a step. In a task that ends
-it probes only while what is at stake until then is worth it: stake (steps left) nu1 >= patience. The frequency
-is the one at which pairs of members that controllers do not separate take the least effort to tell apart.
+horizon. A probe brings at most one nat and costs at most twice the optimal cost of a step. In a task that
+ends it probes only while that is worth it: stake (steps left) nu1 >= patience. The frequency is the one at
+which it costs least to tell apart the members that controllers do not separate.
 """
 
 from collections.abc import Sequence
@@ -30,19 +30,20 @@ from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies.policy import require_one_of
 from lqgap.systems import LQG, Optimum
-from lqgap.systems.separation import separate
+from lqgap.systems.separation import excess_of, separate
 
 COLOURS = 0.9 * np.exp(1j * np.linspace(0, np.pi, 9))  # that a probe may have: peaks at nine frequencies
 MOST_WEIGHED = 32  # members that information is weighed of: the heaviest
+MOST_MEMBERS = 128  # with rates of their own; of more, each counts as the nearest of so many
 MOST_TRIED = 8  # members that the colour is chosen by
 ALIKE = 0.05  # nats a step: members that come apart by themselves need no probe
 MOST_NATS, MOST_COST = 1.0, 2.0  # of a probe in one step; the second in units of J
 SQUARINGS = 5  # of the matrix whose main direction is wanted
-LEAST_GAIN, TINY = 1e-12, 1e-300
+LEAST_GAIN, TINY = 1e-12, 1e-30
 
 
 def read_probe(probe: Any) -> str | tuple[float, ...]:
-    """Whether to probe, "auto" or "off", or the most that may be added to inputs: a number, or one for each."""
+    """Whether to probe, "auto" or "off", or the most that may be added to the inputs, or to each."""
     if isinstance(probe, str):
         require_one_of("probe", probe, ("auto", "off"))
         return probe
@@ -63,15 +64,16 @@ class Probe(eqx.Module):
 
     excess: Float[Array, "controller plant"]  # zero in place of infinity
     rates: Float[Array, "controller plant other rate"]  # D, and G row by row
+    nearest: Int[Array, " member"]  # the row of each member in both
     root: Float[Array, "controller input input"]  # M^-1/2
     turn: Float[Array, "2 2"]  # of xi and its companion, in a step
     J: Float[Array, " member"]
     largest: Float[Array, " input"]  # that is added to an input
-    caution: Float[Array, ""]
-    patience: Float[Array, ""]
+    tuning: Float[Array, " 3"]  # the logarithms of caution - 1, patience and scale
 
     def __init__(self, systems: LQG, optima: Optimum, *, probe: Any = "auto"):
         colour = choose_colour(systems, optima)
+        systems, optima, self.nearest = _representatives(systems, optima)
         found = separate(systems, optima, colour=colour)
         self.turn = jnp.asarray([[colour.real, -colour.imag], [colour.imag, colour.real]])
         self.excess = jnp.asarray(np.where(np.isfinite(found.excess), found.excess, 0.0))
@@ -80,30 +82,34 @@ class Probe(eqx.Module):
         self.root = jnp.asarray(np.swapaxes(np.linalg.inv(np.linalg.cholesky(optima.M)), 1, 2))
         self.J = optima.J
         self.largest = _largest(read_probe(probe), systems.num_inputs)
-        self.caution, self.patience = jnp.asarray(2.0), jnp.asarray(1.0)
+        self.tuning = jnp.zeros(3)
 
     def begin(self, key: PRNGKeyArray) -> Float[Array, " 2"]:
         """xi and its companion before the first step."""
-        return jax.random.normal(key, (2,), self.J.dtype)
+        return jax.random.normal(key, (2,)).astype(self.J.dtype)
 
     def move(self, xi: Float[Array, " 2"], key: PRNGKeyArray) -> Float[Array, " 2"]:
         """xi and its companion at the next step."""
-        noise = jax.random.normal(key, (2,), self.J.dtype)
+        noise = jax.random.normal(key, (2,)).astype(self.J.dtype)
         return self.turn @ xi + jnp.sqrt(1 - jnp.linalg.det(self.turn)) * noise
 
     def plan(
         self, chosen: Int[Array, ""], weights: Float[Array, " member"], steps_left: Array | float = jnp.inf
     ) -> tuple[Float[Array, ""], Float[Array, " input"]]:
         """What the probe costs a step, s, and its direction v."""
+        chosen = self.nearest[chosen]
+        if len(self.nearest) > len(self.J):
+            weights = jax.ops.segment_sum(weights, self.nearest, num_segments=len(self.J))
         lost = weights * self.excess[chosen]
         stake = jnp.sum(lost)
         rates, root = self._mean_rates(chosen, weights, lost), self.root[chosen]
         free, G = rates[0], root.T @ rates[1:].reshape(root.shape) @ root
         direction = _main_direction(G)
         gain = jnp.maximum(direction @ G @ direction, TINY)
-        cost = (stake - self.caution * free / gain) / (self.caution - 1)
+        ease, patience, scale = jnp.exp(self.tuning)  # ease is caution - 1
+        cost = scale * (stake - (1 + ease) * free / gain) / ease
         cost = jnp.clip(cost, 0.0, jnp.minimum(MOST_NATS / gain, MOST_COST * self.J[chosen]))
-        is_worth = (gain > TINY) & (stake * steps_left * gain >= self.patience)
+        is_worth = (gain > TINY) & (stake * steps_left * gain >= patience)
         return jnp.where(is_worth, cost, 0.0), root @ direction
 
     def _mean_rates(
@@ -122,7 +128,8 @@ class Probe(eqx.Module):
         self, cost: Float[Array, ""], direction: Float[Array, " input"], xi: Float[Array, " 2"]
     ) -> Float[Array, " input"]:
         """What is added to the input."""
-        return jnp.clip(jnp.sqrt(cost) * xi[0] * direction, -self.largest, self.largest)
+        size = jnp.where(cost > 0, jnp.sqrt(jnp.where(cost > 0, cost, 1.0)), 0.0)  # with a derivative at zero
+        return jnp.clip(size * xi[0] * direction, -self.largest, self.largest)
 
 
 def choose_colour(systems: LQG, optima: Optimum) -> complex:
@@ -140,6 +147,17 @@ def choose_colour(systems: LQG, optima: Optimum) -> complex:
         )
 
     return complex(min(COLOURS, key=cost))
+
+
+def _representatives(systems: LQG, optima: Optimum) -> tuple[LQG, Optimum, Int[Array, " member"]]:
+    """Some members, and for each of all the one whose controller loses least on it."""
+    count = len(optima.J)
+    if count <= MOST_MEMBERS:
+        return systems, optima, jnp.arange(count)
+    some, everyone = np.linspace(0, count - 1, MOST_MEMBERS).astype(int), np.arange(count)
+    lost = [excess_of(systems, optima, np.full(count, k), everyone) for k in some]
+    few = take((systems, optima), some)
+    return few[0], few[1], jnp.asarray(np.argmin(lost, axis=0))
 
 
 def _largest(probe: str | tuple[float, ...], num_inputs: int) -> Float[Array, " input"]:

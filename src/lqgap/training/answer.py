@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from lqgap.policies import AbstractPolicy, DualBank, ModelBank
+from lqgap.policies import AbstractPolicy, DualBank, ModelBank, ProbingBank
 from lqgap.systems import LQG
 from lqgap.systems.natural import naturalize
 from lqgap.systems.optimum import solve_members
@@ -79,4 +79,4 @@ def set_prior(parameters: Any, log_prior: Float[Array, " member"]) -> Any:
 
 
 def _bank_of(policy: Any) -> Any:
-    return policy.bank if isinstance(policy, DualBank) else policy
+    return policy.bank if isinstance(policy, DualBank | ProbingBank) else policy

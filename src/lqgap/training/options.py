@@ -7,6 +7,7 @@ from lqgap.arguments import read_count, read_positive
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import read_precision
 from lqgap.policies import AbstractPolicy
+from lqgap.policies.stake import read_probe
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class TrainingOptions:
             at first (truncated back-propagation, softly); it grows as steps become smaller.
         precision: "float32" or "float64", of the updates; what is reported is in double precision.
         rounds: most rounds of search and training, for a continuous family.
+        probe: whether to try policies that probe (`policies.stake`): "auto", "off", or the most they may add.
     """
 
     steps: int = 200
@@ -49,6 +51,7 @@ class TrainingOptions:
     backprop_decay: float = 0.7
     precision: str = "float32"
     rounds: int = 4
+    probe: Any = "auto"
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -65,6 +68,7 @@ class TrainingOptions:
         for name in ("learning_rate", "adversary_rate", "tolerance", "smoothing", "backprop_decay"):
             read_positive(name, getattr(self, name))
         read_precision(self.precision)
+        read_probe(self.probe)
 
     def rollouts_for(self, num_members: int) -> int:
         """Rollouts of every member in each update of a class of this size."""

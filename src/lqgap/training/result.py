@@ -25,6 +25,10 @@ class TrainingResult(eqx.Module):
     num_skipped: int = eqx.field(static=True)  # updates that blew up and were undone
     is_converged: bool = eqx.field(static=True)  # stopped by itself, before the steps were used up
     improvement: float = eqx.field(static=True)  # of the worst or mean gap, relative to that of the start
+    returned: str = eqx.field(static=True, default="as trained")  # which of those compared
+    compared: tuple[tuple[str, float], ...] = eqx.field(
+        static=True, default=()
+    )  # and their worst or mean gaps
 
     @property
     def has_improved(self) -> bool:
@@ -87,4 +91,6 @@ class TrainingResult(eqx.Module):
             "num_skipped": self.num_skipped,
             "is_converged": self.is_converged,
             "improvement": self.improvement,
+            "returned": self.returned,
+            "compared": dict(self.compared),
         }

@@ -9,6 +9,7 @@ adversary by its prior (`training.answer`). A search ends the last round too: wh
 result. `train_randomized` holds the weights; of a continuous family it draws fresh members at every update.
 """
 
+from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 import jax
@@ -40,7 +41,7 @@ NUM_FIXED = 64  # members of a continuous family that randomised training is val
 OVERSAMPLED = 4  # times as many rows as a density is to choose
 
 
-def train_robust(
+def train_robust(  # noqa: PLR0913
     policy: AbstractPolicy,
     members: Members | AbstractFamily,
     *,
@@ -50,6 +51,7 @@ def train_robust(
     limits: LimitsLike = None,
     monitor: Monitor | None = None,
     ends: bool = True,
+    candidates: Mapping[str, AbstractPolicy] | None = None,
 ) -> TrainingResult:
     """Robust adversarial training: lower the largest gap over a class.
 
@@ -58,13 +60,15 @@ def train_robust(
         horizon: the last step of the gap.
         limits: (low, high) of the inputs.
         ends: whether the task ends at the horizon; if not, the state left then counts.
+        candidates: other policies by name, such as learners over the class; the best of all is returned.
     """
     task = TrainingTask(policy, horizon, key, options, limits, monitor, ends)
     if not isinstance(members, AbstractFamily):
         members = Finite.of(members)
         require_fit(policy, members.systems)
-        return task.result(task.train(members, _uniform(members), is_robust=True))
-    return _train_on_family(task, members)
+        outcome = task.train(members, _uniform(members), is_robust=True)
+        return task.result(task.compare(outcome, candidates))
+    return _train_on_family(task, members, candidates)
 
 
 def train_randomized(  # noqa: PLR0913
@@ -78,6 +82,7 @@ def train_randomized(  # noqa: PLR0913
     limits: LimitsLike = None,
     monitor: Monitor | None = None,
     ends: bool = True,
+    candidates: Mapping[str, AbstractPolicy] | None = None,
 ) -> TrainingResult:
     """Domain randomisation: lower the mean gap over a class.
 
@@ -86,12 +91,14 @@ def train_randomized(  # noqa: PLR0913
         weights: one for each member of a finite class, or a density over a family: a function of the
             parameters by name; uniform if left out.
         ends: whether the task ends at the horizon; if not, the state left then counts.
+        candidates: other policies by name, such as learners over the class; the best of all is returned.
     """
     task = TrainingTask(policy, horizon, key, options, limits, monitor, ends)
     if not isinstance(members, AbstractFamily):
         members = Finite.of(members)
         require_fit(policy, members.systems)
-        return task.result(task.train(members, _read_weights(weights, members), is_robust=False))
+        outcome = task.train(members, _read_weights(weights, members), is_robust=False)
+        return task.result(task.compare(outcome, candidates))
     family = members
     members = family.members(draw_distinct(family, jax.random.fold_in(task.key, 0), NUM_FIXED))
     density = weights if callable(weights) else None
@@ -100,10 +107,13 @@ def train_randomized(  # noqa: PLR0913
     def draw(key: Array, num_updates: int) -> Finite:
         return family.members(_draw_rows(family, density, key, num_updates * FEW_MEMBERS))
 
-    return task.result(task.train(members, _read_weights(given, members), is_robust=False, draw=draw))
+    outcome = task.train(members, _read_weights(given, members), is_robust=False, draw=draw)
+    return task.result(task.compare(outcome, candidates, draw))
 
 
-def _train_on_family(task: TrainingTask, family: AbstractFamily) -> TrainingResult:
+def _train_on_family(
+    task: TrainingTask, family: AbstractFamily, candidates: Mapping[str, AbstractPolicy] | None
+) -> TrainingResult:
     """Rounds of training and search; a bank is made anew of the class as it grows, and answers it."""
     active = _first_members(family, most=MODELS if _can_answer(task.policy) else FEW_MEMBERS)
     weights = _uniform(active)
@@ -117,7 +127,8 @@ def _train_on_family(task: TrainingTask, family: AbstractFamily) -> TrainingResu
         found = task.search(outcome.policy, family)
         joining = _worse_members(task, outcome, found)
         if not joining or task.num_searches == task.options.rounds:
-            return task.result(outcome, found)
+            better = task.compare(outcome, candidates)
+            return task.result(better, found if better is outcome else task.search(better.policy, family))
         task.policy = outcome.policy
         active = family.members(np.concatenate([np.asarray(active.parameters), joining]))
         weights = np.concatenate([outcome.weights, np.full(len(joining), outcome.weights.max())])

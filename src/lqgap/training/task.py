@@ -2,7 +2,7 @@
 
 import pathlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +17,9 @@ from lqgap.errors import LqgapWarning
 from lqgap.evaluation import GapEstimate, gap
 from lqgap.evaluation.arguments import cast, read_horizon, read_precision
 from lqgap.evaluation.estimate import have_light_tails
-from lqgap.evaluation.gap import have_optimum
+from lqgap.evaluation.gap import estimate_gaps, have_optimum, references_of
 from lqgap.evaluation.worst import BATCH, WorstFound
-from lqgap.policies import AbstractPolicy
+from lqgap.policies import AbstractPolicy, ModelBank, ProbingBank
 from lqgap.policies.limits import Limits, read_limits
 from lqgap.progress import track
 from lqgap.simulators import Finite
@@ -37,6 +37,9 @@ HOPELESS = 100.0  # times the optimal cost: a policy that loses more does not st
 NEGLIGIBLE = 1e-6  # times the optimal cost: there is nothing to improve
 SEARCH_ROLLOUTS = 128
 FRESH = 4  # times the rollouts of a validation
+LEAST_USE = 0.1  # of a probe, from which policies that probe are tried
+ALIKE, LONG = 0.03, 4  # relative: by so little gaps are alike, and what counts is the gap of so many horizons
+TRAINED, PROBING = "as trained", "probing bank"
 
 DrawMembersFn = Callable[[Array, int], Finite]  # of the members of so many updates
 
@@ -81,6 +84,7 @@ class TrainingTask:
         self.monitor: Monitor = monitor or Monitor()
         self.history: list[dict[str, float]] = []
         self.num_stages = self.num_searches = self.num_skipped = 0
+        self.returned, self.compared = TRAINED, dict[str, float]()
 
     def train(
         self, members: Finite, weights: np.ndarray, *, is_robust: bool, draw: DrawMembersFn | None = None
@@ -99,6 +103,51 @@ class TrainingTask:
         if self.options.updates_of("polish", begun) and not is_exact(objective):
             outcome = self._stage(objective, outcome, "polish", like=outcome.policy, draw=draw)
         return self._better(answered, outcome) if has_answered else outcome
+
+    def compare(
+        self,
+        outcome: Outcome,
+        candidates: Mapping[str, AbstractPolicy] | None,
+        draw: DrawMembersFn | None = None,
+    ) -> Outcome:
+        """The outcome, or what loses less: a candidate or, where it has a use, a trained bank that probes.
+
+        Of those with the least gap at the horizon it is the one with the least in the long run.
+        """
+        tried, systems, bank = dict(candidates or {}), outcome.members.systems, outcome.policy
+        if self.options.probe != "off" and isinstance(bank, ModelBank) and answers(bank, systems):
+            fresh = bank.of(systems, horizon=bank.horizon)
+            probing = ProbingBank(systems, bank=fresh, stop=self.horizon, probe=self.options.probe)
+            if probing.use > LEAST_USE:
+                self.policy = probing
+                given = outcome.members, outcome.weights
+                outcomes = self.train(*given, is_robust=outcome.is_robust, draw=draw)
+                thompson = ModelBank(systems, horizon=bank.horizon, mode="thompson")
+                tried |= {PROBING: outcomes.policy, "Thompson sampling": thompson}
+        if not tried:
+            return outcome
+        scores = {name: self._scores(policy, outcome) for name, policy in {TRAINED: bank, **tried}.items()}
+        least = min(at_end for at_end, _ in scores.values())
+        alike = {name: later for name, (now, later) in scores.items() if now <= (1 + ALIKE) * least}
+        self.returned = min(alike, key=alike.__getitem__)
+        self.compared = {name: at_end for name, (at_end, _) in scores.items()}
+        return outcome if self.returned == TRAINED else replace(outcome, policy=tried[self.returned])
+
+    def _scores(self, policy: AbstractPolicy, outcome: Outcome) -> tuple[float, float]:
+        """The worst or the mean gap at the horizon, and in the long run of a task that goes on."""
+        horizons = [self.horizon, self.horizon * (1 if self.ends else LONG)]
+        found = estimate_gaps(
+            policy,
+            references_of(outcome.members.systems, horizon=horizons[-1], ends=self.ends),
+            self.limits,
+            horizons,
+            key=jax.random.fold_in(self.key, 2**31 - 3),
+            num_rollouts=self.options.validation_rollouts_for(len(outcome.members)),
+        )
+        now, later = (
+            each.worst if outcome.is_robust else float(outcome.weights @ each.mean) for each in found
+        )
+        return now, later
 
     def answer(self, before: Outcome) -> Outcome:
         """The stage in which the prior of a bank of the members follows the adversary."""
@@ -269,6 +318,8 @@ class TrainingTask:
             num_skipped=self.num_skipped,
             is_converged=outcome.is_converged,
             improvement=_improvement(min(scores), scores[1]),
+            returned=self.returned,
+            compared=tuple(self.compared.items()),
         )
         for complaint in _complaints(result):
             warnings.warn(complaint, LqgapWarning, stacklevel=3)

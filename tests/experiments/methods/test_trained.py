@@ -31,7 +31,7 @@ def test_training_is_told_the_limits_of_inputs(setting):
         def train_fn(self):
             def train(policy, _, **how):
                 told.update(how)
-                return SimpleNamespace(policy=policy, history=(), has_improved=True)
+                return SimpleNamespace(policy=policy, history=(), has_improved=True, returned="as trained")
 
             return train
 

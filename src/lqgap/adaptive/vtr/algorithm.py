@@ -30,6 +30,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from lqgap.adaptive.learner import AbstractLearner, Snapshot
 from lqgap.adaptive.vtr.alarm import CAPPED, LEFT_BALL, REASONS, Alarm
+from lqgap.adaptive.vtr.between import Between, Estimate, Model
 from lqgap.adaptive.vtr.calibration import VTRConstants, foreseeable_warnings, read_constants
 from lqgap.adaptive.vtr.evidence import Evidence, MemberFilters
 from lqgap.adaptive.vtr.fallback import require_fallback, stabilizer_or_none, zero_or_stabilizer
@@ -49,10 +50,12 @@ from lqgap.systems.innovation import InnovationLaw
 from lqgap.systems.natural import common_coordinates
 
 PARTS = (
+    Between,
     Finite,
     InnovationLaw,
     LQG,
     MemberFilters,
+    Model,
     Optimum,
     Plans,
     Probe,
@@ -71,6 +74,7 @@ class VTRMemory(eqx.Module):
     alarm: Alarm
     allowed: Bool[Array, " member"]  # U_1
     possible: Bool[Array, " member"]
+    estimate: Estimate | None  # between the members
     acts_on: Int[Array, ""]
     num_changes: Int[Array, ""]
     targets: Any  # TargetMemory, if there are value targets
@@ -101,6 +105,7 @@ class LQGVTR(AbstractLearner):
     plans: Plans
     targets: Any  # ValueTargets, if the sets are made by them
     probe: Probe | None
+    between: Between | None
     constants: VTRConstants
     options: VTROptions
     safest: int | None = eqx.field(static=True)  # the member to act on during an alarm, if it is one
@@ -126,7 +131,8 @@ class LQGVTR(AbstractLearner):
             None if horizon is None else read_count("horizon", horizon, least=1, most=100_000_000)
         )
         # The belief has a norm in coordinates common to the class.
-        moved = self.members.in_coordinates(common_coordinates(self.members.systems))
+        T = common_coordinates(self.members.systems)
+        moved = self.members.in_coordinates(T)
         systems, optima = moved.systems, moved.optima()
         read = read_constants(constants, moved, horizon=self.last_step, options=options, family=family)
         self.constants = jax.tree.map(jnp.asarray, read)  # plain numbers would be compiled in
@@ -140,6 +146,9 @@ class LQGVTR(AbstractLearner):
             else None
         )
         self.probe = Probe(systems, optima, probe=options.probe) if options.probes else None
+        self.between = None
+        if isinstance(family, AbstractFamily) and Between.fits(family) and options.confidence == "likelihood":
+            self.between = Between(family, self.members, T)
         self.safest = self.plans.safest() if options.alarm == "misfit" and fallback is None else None
         self.fallback = self._choose_fallback(fallback)
 
@@ -198,8 +207,12 @@ class LQGVTR(AbstractLearner):
             figures["probing"] = memory.probing
         if memory.targets is not None:
             figures |= {"clip error": memory.targets.clip_error, "score": memory.targets.score}
+        theta = self.members.parameters[memory.acts_on]
+        if self.between is not None and memory.estimate is not None:
+            estimated = self.between.theta(memory.estimate, self.members.parameters)
+            theta = jnp.where(memory.estimate.is_sharp & ~memory.alarm.is_on, estimated, theta)
         return Snapshot(
-            acts_on=self.members.parameters[memory.acts_on],
+            acts_on=theta,
             plausible=memory.possible,
             num_changes=memory.num_changes,
             status=memory.alarm.status,
@@ -234,6 +247,7 @@ class LQGVTR(AbstractLearner):
             alarm=Alarm.quiet(),
             allowed=everyone,
             possible=everyone,
+            estimate=None if self.between is None else self.between.begin(),
             acts_on=self.plans.choose(everyone, jnp.zeros(len(self.members))),
             num_changes=jnp.asarray(0),
             targets=None if self.targets is None else self.targets.init(),
@@ -264,7 +278,11 @@ class LQGVTR(AbstractLearner):
             beliefs = before.evidence.xhat, before.acts_on, before.possible
             targets, is_due = self.targets.observe(before.targets, *beliefs, y, u_last, skip_flush=skip_flush)
             memory = replace(memory, targets=targets)
-        memory = self._hear(replace(memory, evidence=evidence))
+        memory = replace(memory, evidence=evidence)
+        if self.between is not None and memory.estimate is not None:
+            estimate = self.between.observe(memory.estimate, evidence, self.filters, y, u_last)
+            memory = replace(memory, estimate=estimate)
+        memory = self._hear(memory)
         memory = self._replan(memory, is_due, skip_flush=skip_flush)
         if self.options.alarm == "ball":
             memory = replace(memory, alarm=self._watch(memory))
@@ -339,6 +357,11 @@ class LQGVTR(AbstractLearner):
         if self.safest is not None:
             index = jnp.where(memory.alarm.is_on, self.safest, index)
         u = -self.K[index] @ memory.evidence.xhat[index]
+        if self.between is not None and memory.estimate is not None:
+            u_between = jnp.where(
+                memory.estimate.is_sharp, self.between.input(memory.estimate), self._mean(memory)
+            )
+            u = jnp.where(memory.alarm.is_on, u, u_between)
         if self.probe is not None:
             memory, added = self._probe(memory, self.probe)
             u = u + added
@@ -349,6 +372,13 @@ class LQGVTR(AbstractLearner):
             fallback, u_safe = self.fallback.step(memory.fallback, y, u_last)
             memory, u = replace(memory, fallback=fallback), jnp.where(memory.alarm.is_on, u_safe, u)
         return memory, jnp.where(self._is_over(memory), 0.0, u)
+
+    def _mean(self, memory: VTRMemory) -> Float[Array, " input"]:
+        """Of the members of which no loop with that acted on is unstable, the mean by the posterior."""
+        excess, chosen = self.plans.excess, memory.acts_on
+        is_near = jnp.isfinite(excess[chosen]) & jnp.isfinite(excess[:, chosen])
+        weights = jax.nn.softmax(memory.evidence.log_likelihood) * is_near
+        return -jnp.einsum("k,kij,kj->i", weights / jnp.sum(weights), self.K, memory.evidence.xhat)
 
     def _probe(self, memory: VTRMemory, probe: Probe) -> tuple[VTRMemory, Float[Array, " input"]]:
         """What is added to the input where the controller acted on teaches too little."""

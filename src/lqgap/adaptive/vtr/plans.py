@@ -16,9 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from lqgap.systems import LQG, Optimum
-from lqgap.systems.separation import excess_rates
-
-RUIN = 1e4  # times the largest J: what a step costs under a controller that does not stabilise the plant
+from lqgap.systems.separation import RUIN, excess_rates
 
 
 class Plans(eqx.Module):

@@ -26,7 +26,9 @@ class AbstractTrained(AbstractMethod):
 
     def make(self, setting: Setting) -> Made:
         """The policy after training, taken up where checkpoints left it."""
+        from lqgap.errors import warn
         from lqgap.training import Monitor, TrainingOptions
+        from lqgap.training.task import TRAINED
 
         result = self.train_fn()(
             self._start(setting),
@@ -37,11 +39,15 @@ class AbstractTrained(AbstractMethod):
                 steps=self.steps,
                 validate_every=min(VALIDATE_EVERY, self.steps),
                 receipt_rollouts=RECEIPT_ROLLOUTS,
+                probe=setting.probe,
             ),
             monitor=Monitor(folder=setting.checkpoints),
             limits=setting.limits,
             ends=setting.ends,
         )
+        if result.returned != TRAINED:
+            gaps = ", ".join(f"{name} {gap:.3g}" for name, gap in result.compared)
+            warn(f"a {result.returned} is returned: of all tried it loses least ({gaps})")
         return Made(result.policy, result.history, result.has_improved)
 
     def _start(self, setting: Setting) -> Any:

@@ -63,7 +63,8 @@ class VTR(AbstractMethod):
         else:
             constants = calibrate(members, delta=self.delta, options=options, family=family)
         constants = replace(constants, num_warmup=self.warmup or constants.num_warmup)
-        return Made(LQGVTR(members, horizon=setting.planned, constants=constants, options=options))
+        given = {"horizon": setting.planned, "constants": constants, "options": options, "family": family}
+        return Made(LQGVTR(members, **given))
 
     def num_rollouts(self, asked: int) -> int:  # noqa: ARG002
         """Its own number of runs."""

@@ -72,7 +72,7 @@ def describe(members: Finite, found: tuple[Uninformative, ...]) -> list[str]:
         more = f" or {len(each.members) - MOST_NAMED} more" if len(each.members) > MOST_NAMED else ""
         lines.append(
             f"the controller for {', '.join(own)} cannot tell that plant from the one with {others}{more}, "
-            f"where it loses up to {each.excess:.3g} a step ({each.excess / each.optimum:.1%} of the optimal cost)"
+            f"where it loses up to {each.excess:.3g} a step, {each.excess / each.optimum:.1%} of the optimum"
         )
     if len(found) > MOST_NAMED:
         lines.append(f"{len(found) - MOST_NAMED} more controllers cannot tell such members apart")
