@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lqgap.batches import batch_of_one, in_turn, join, take
+from lqgap.batches import batch_of_one, in_turn, join, rarely, take
 
 
 @functools.cache
@@ -73,3 +73,30 @@ def test_what_is_in_turn_is_so_in_the_compiled_program_and_is_the_same():
 def test_nothing_is_changed_by_what_came_first_not_even_a_derivative():
     slope = jax.grad(lambda x: in_turn((jnp.asarray(jnp.nan), jnp.asarray(True)), 3 * x))(2.0)
     np.testing.assert_array_equal(slope, 3.0)
+
+
+def turned(state, when, matrix):
+    """Ten steps, at one of which the state is multiplied."""
+
+    def step(state, now):
+        return rarely(lambda x, m: m @ x, now == when, state, matrix), None
+
+    return jax.lax.scan(step, state, jnp.arange(10))[0]
+
+
+def test_what_changes_rarely_changes_where_it_should_also_side_by_side():
+    states = jax.random.normal(jax.random.key(0), (2, 3, 4))
+    when, matrix = jnp.asarray([[3, 5, 3], [20, 7, 7]]), 2 * jnp.eye(4)[::-1]
+    for function in (turned, jax.jit(turned)):
+        side_by_side = jax.vmap(jax.vmap(function, in_axes=(0, 0, None)), in_axes=(0, 0, None))
+        expected = jnp.where(when[..., None] < 10, jnp.einsum("ij,abj->abi", matrix, states), states)
+        np.testing.assert_allclose(side_by_side(states, when, matrix), expected)
+    np.testing.assert_allclose(turned(states[0, 0], when[0, 0], matrix), matrix @ states[0, 0])
+
+
+def test_what_changes_rarely_is_not_computed_at_every_step_side_by_side():
+    """A condition per run is a selection, of one for all runs a branch."""
+    batch = jax.vmap(turned, in_axes=(0, 0, None))
+    program = str(jax.make_jaxpr(batch)(jnp.zeros((3, 4)), jnp.arange(3), jnp.eye(4)))
+    product = program.index("dot_general")
+    assert "cond[" in program[:product]

@@ -130,7 +130,7 @@ def test_probing_is_as_strong_in_the_units_of_the_inputs(name):
 
 @everywhere
 def test_calibrated_constants_are_the_same(name):
-    paper = VTROptions.as_in_the_paper()
+    paper = VTROptions.as_in_the_paper(selection="likelihood")
     one, other = (calibrate(members, options=paper) for members in moved(name).classes())
     assert other.length == one.length
     for constant in ("psi", "beta", "state_bound"):

@@ -57,6 +57,34 @@ def chunk_size(total: int) -> int:
     return 1 if total <= 1 else 64 if total <= FEW else 1024
 
 
+def rarely(change: Callable[..., Batch], is_now: Any, batch: Batch, *given: Any) -> Batch:
+    """`change(batch, *given)` where `is_now`; of many side by side only at steps where one of them needs it.
+
+    Under `jax.vmap` a condition alone computes both branches at every step. All that varies must be given.
+    """
+
+    @jax.custom_batching.custom_vmap
+    def changed(is_now: Any, batch: Batch, given: Any) -> Batch:
+        return jax.lax.cond(is_now, lambda: change(batch, *given), lambda: batch)
+
+    @changed.def_vmap
+    def _(count: int, is_batched: Any, is_now: Any, batch: Batch, given: Any) -> tuple[Batch, Any]:
+        def spread(leaf: Any, has_axis: bool) -> Any:
+            return leaf if has_axis else jnp.broadcast_to(leaf, (count, *jnp.shape(leaf)))
+
+        is_now, batch = jax.tree.map(spread, (is_now, batch), tuple(is_batched[:2]))
+        axes = jax.tree.map(lambda has_axis: 0 if has_axis else None, is_batched[2])
+
+        def change_some(batch: Batch, is_now: Any, given: Any) -> Batch:
+            moved = jax.vmap(lambda one, its: change(one, *its), in_axes=(0, axes))(batch, given)
+            return jax.tree.map(lambda new, old: jax.vmap(jnp.where)(is_now, new, old), moved, batch)
+
+        found = rarely(change_some, jnp.any(is_now), batch, is_now, given)
+        return found, jax.tree.map(lambda _: True, found)
+
+    return changed(is_now, batch, given)
+
+
 def in_turn(first: Any, then: Batch) -> Batch:
     """The second, once the first is known, for `jit`: two routines of LAPACK, or two loops, on batches.
 

@@ -20,7 +20,8 @@ def springs():
 
 @pytest.fixture(scope="module")
 def algorithm(springs):
-    return LQGVTR(springs, horizon=HORIZON, constants=CONSTANTS, options=VTROptions.as_in_the_paper())
+    options = VTROptions.as_in_the_paper(weighting="equal")
+    return LQGVTR(springs, horizon=HORIZON, constants=CONSTANTS, options=options)
 
 
 CONSTANTS = VTRConstants(psi=60.0, beta=3000.0, length=20, state_bound=50.0)

@@ -8,7 +8,7 @@ a learner as it is, and one loop (`adaptive.run`) gives an account of all of the
 """
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -61,14 +61,6 @@ class AbstractLearner(AbstractPolicy):
             f"a {type(self).__name__} cannot follow a reference: it learns by what regulation about the "
             f"operating point costs; banks, and learners over a class such as FilterBank, can"
         )
-
-    def side_by_side(self) -> "AbstractLearner":
-        """The same learner, as it is best run with others in one program."""
-        return self
-
-    def scan(self, step: Callable[..., tuple[Any, Any]], state: Any, inputs: Any) -> tuple[Any, Any]:
-        """What `lax.scan` does with `step(state, input)`, for one run alone; `state.memory` is its own."""
-        return jax.lax.scan(step, state, inputs)
 
     def trainable(self) -> Any:
         """Nothing: it learns by itself."""

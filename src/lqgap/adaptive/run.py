@@ -109,8 +109,6 @@ def run_many(
         policy, last=last, every=max(1, (last + 1) // num_points), count=len(keys), is_known=where is not None
     )
     is_alone = len(keys) == 1
-    if isinstance(policy, AbstractLearner) and not is_alone:
-        policy = policy.side_by_side()
     state = _start(policy, real, keys)
     _block(policy, real, where, allowed, keys, state, jnp.asarray(0), is_alone)  # compiles
     with track("adapt", total=last + 1) as advance:
@@ -165,11 +163,10 @@ def _block(
         shape = (BLOCK, real.reference.plant.num_outputs)
         normals = standard_normal(jax.random.fold_in(key, first), shape, jnp.float64)
 
-        def step(state: RunState, normal: Array, **how: Any) -> tuple[RunState, StepRecord]:
-            return _step(policy, real, truth, limits, state, normal, **how)
+        def step(state: RunState, normal: Array) -> tuple[RunState, StepRecord]:
+            return _step(policy, real, truth, limits, state, normal)
 
-        scan = policy.scan if is_alone and isinstance(policy, AbstractLearner) else jax.lax.scan
-        return scan(step, state, normals)
+        return jax.lax.scan(step, state, normals)
 
     if is_alone:
         return batch_of_one(of_run(*take((plants, truths, keys, states), 0)))
@@ -183,12 +180,11 @@ def _step(
     limits: Limits,
     state: RunState,
     normal: Array,
-    **how: Any,
 ) -> tuple[RunState, StepRecord]:
     reference, now = real.reference, state.time
     plant, optimum = reference.plant, reference.optimum
     seen = reference.emit(now, state.predicted, normal)
-    memory, u = policy.step(state.memory, seen.y, state.u_last, **how)
+    memory, u = policy.step(state.memory, seen.y, state.u_last)
     output_cost = quadratic(seen.y, plant.Q)
     has_diverged = state.has_diverged | ~jnp.all(jnp.isfinite(u)) | ~(output_cost <= real.ceiling)
     u = jnp.where(has_diverged, 0.0, limits.clip(u, state.u_last))

@@ -122,24 +122,37 @@ def coordinate_distances(
     members: Finite, estimate: MarkovEstimate, *, method: Literal["balanced", "printed"]
 ) -> Margins:
     """For every member, the largest of the distances of A, B, C and the gain from a realised estimate."""
-    order = members.systems.num_states
-    reference = realize(estimate, order=order, weighting="plain")
-    optima = members.optima()
-    if method == "balanced":
-        exact = _markov_of(optima, members.systems, estimate.length)
-        forms = jax.vmap(partial(balanced, order=order))(exact)
-        return np.asarray(_distances(forms, forms.F, reference, reference.F))
-    warnings.warn(
-        "the printed set compares plants in coordinates that an orthogonal matrix cannot match, and loses "
-        "the truth even on endless records: use the balanced, the ellipsoid or the likelihood set",
-        UserWarning,
-        stacklevel=2,
-    )
-    forms, gain = (
-        jax.vmap(innovation_form)(optima, members.systems),
-        jnp.linalg.pinv(reference.A) @ reference.F,
-    )
-    return np.asarray(_distances(forms, optima.L, reference, gain))
+    realize(estimate, order=members.systems.num_states, weighting="plain")  # raises where there is none
+    if method == "printed":
+        warnings.warn(
+            "the printed set compares plants in coordinates that an orthogonal matrix cannot match, and "
+            "loses the truth even on endless records: use the balanced, the ellipsoid or the likelihood set",
+            UserWarning,
+            stacklevel=2,
+        )
+    forms = coordinate_forms(members.systems, members.optima(), length=estimate.length, method=method)
+    return np.asarray(form_distances(*forms, estimate.parameters, method=method))
+
+
+def coordinate_forms(
+    systems: LQG, optima: Optimum, *, length: int, method: str
+) -> tuple[Realization, Float[Array, "member state output"]]:
+    """Of every member, what the balanced or the printed set compares: A, B, C, and F or L."""
+    if method == "printed":
+        return jax.vmap(innovation_form)(optima, systems), optima.L
+    exact = _markov_of(optima, systems, length)
+    forms = jax.vmap(partial(balanced, order=systems.num_states))(exact)
+    return forms, forms.F
+
+
+@partial(jax.jit, static_argnames="method")
+def form_distances(
+    forms: Realization, gains: Array, parameters: MarkovParameters, *, method: str
+) -> Float[Array, " member"]:
+    """The largest of the distances of every member from a plant with these Markov parameters."""
+    reference = balanced(parameters, forms.A.shape[-1])
+    gain = reference.F if method == "balanced" else jnp.linalg.pinv(reference.A) @ reference.F
+    return _distances(forms, gains, reference, gain)
 
 
 def _ellipsoid_margins(members: Finite, estimate: MarkovEstimate, y: Array, u: Array, delta: Any) -> Margins:

@@ -38,7 +38,6 @@ SOUND: dict[str, Callable[[dict[str, Any]], bool]] = {  # plain values that no a
     "last_step": lambda fields: "mode" not in fields or (fields["last_step"] or 0) == len(fields["K"]) - 1,
     "steps": lambda fields: _is_count(fields["steps"], most=MAX_STEPS),
     "length": lambda fields: _is_count(fields["length"], most=MAX_LENGTH),
-    "buffer_size": lambda fields: _is_count(fields["buffer_size"], most=MAX_LENGTH),
     "sizes": lambda fields: all(_is_count(size, most=MAX_LENGTH) for size in fields["sizes"]),
 }
 

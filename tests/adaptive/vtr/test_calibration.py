@@ -10,7 +10,7 @@ from lqgap.simulators import Finite
 from lqgap.systems.natural import common_coordinates
 from lqgap.systems.optimum import belief_covariance
 
-PAPER = VTROptions.as_in_the_paper()
+PAPER = VTROptions.as_in_the_paper(selection="likelihood", weighting="equal")
 
 
 def test_the_variance_of_a_target_is_that_of_a_long_run():

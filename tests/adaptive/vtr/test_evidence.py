@@ -21,10 +21,10 @@ def filters_of(plants):
 
 
 @eqx.filter_jit
-def gather(filters, ys, us, slack):
+def gather(filters, ys, us):
     def step(carry, now):
         evidence, u_last = carry
-        evidence, _ = evidence.observe(filters, now[0], u_last, slack=slack)
+        evidence, _ = evidence.observe(filters, now[0], u_last)
         return (evidence, now[1]), (evidence.log_likelihood, evidence.misfit())
 
     start = Evidence.empty(filters), jnp.zeros_like(us[0])
@@ -34,7 +34,7 @@ def gather(filters, ys, us, slack):
 
 def test_likelihoods_are_those_of_the_exact_filters():
     ys, us = (jnp.asarray(part) for part in random_record(0, PLANTS[0], steps=50))
-    evidence, _ = gather(filters_of(PLANTS), ys, us, jnp.asarray(0.0))
+    evidence, _ = gather(filters_of(PLANTS), ys, us)
     expected = [float(lg.systems.log_likelihood(plant, ys, us)[-1]) for plant in PLANTS]
     np.testing.assert_allclose(evidence.log_likelihood, expected, rtol=1e-8)
     left = evidence.likely_members(jnp.ones(COUNT, dtype=bool), delta=jnp.asarray(0.1))
@@ -44,7 +44,7 @@ def test_likelihoods_are_those_of_the_exact_filters():
 
 def test_the_misfit_is_the_mixture_over_alternatives_and_beginnings():
     ys, us = (jnp.asarray(part) for part in random_record(1, PLANTS[0], steps=30))
-    _, (_, found) = gather(filters_of(PLANTS), 3 * ys, us, jnp.asarray(0.0))
+    _, (_, found) = gather(filters_of(PLANTS), 3 * ys, us)
     mixtures = []
     for plant in PLANTS:
         record = filter_record(plant, 3 * ys, us)
@@ -70,7 +70,7 @@ def test_the_misfit_is_the_mixture_over_alternatives_and_beginnings():
 def test_beliefs_and_likelihoods_are_exact_through_losses():
     ys, us = (np.array(part) for part in random_record(3, PLANTS[0], steps=40))
     ys[np.random.default_rng(0).random(ys.shape) < 0.3] = np.nan
-    evidence, _ = gather(filters_of(PLANTS), jnp.asarray(ys), jnp.asarray(us), jnp.asarray(0.0))
+    evidence, _ = gather(filters_of(PLANTS), jnp.asarray(ys), jnp.asarray(us))
     for index, plant in enumerate(PLANTS):
         record = filter_record(plant, ys, us)
         np.testing.assert_allclose(evidence.xhat[index], record.belief.mean[-1], rtol=1e-6, atol=1e-8)
@@ -82,7 +82,7 @@ def test_beliefs_and_likelihoods_are_exact_through_losses():
 def test_a_lost_observation_says_nothing():
     ys, us = (jnp.asarray(part) for part in random_record(2, PLANTS[0], steps=20))
     lost = ys.at[7].set(jnp.nan)
-    _, (likelihood, strength) = gather(filters_of(PLANTS), lost, us, jnp.asarray(0.0))
+    _, (likelihood, strength) = gather(filters_of(PLANTS), lost, us)
     np.testing.assert_array_equal(likelihood[7], likelihood[6])
     assert np.all(np.isfinite(strength))
 
@@ -105,7 +105,7 @@ def test_a_true_class_is_refuted_no_more_often_than_stated_and_a_false_one_soon(
             return truth.A @ x + truth.B @ u + roots[1] @ w, truth.C @ x + roots[2] @ v
 
         _, ys = jax.lax.scan(step, roots[0] @ w[0], (us, w[1:], v))
-        return gather(filters, ys, us, jnp.asarray(0.0))[1][1]
+        return gather(filters, ys, us)[1][1]
 
     keys = jax.random.split(jax.random.key(0), runs)
     for noise in (1.0, 1.5):
@@ -119,7 +119,7 @@ def test_a_true_class_is_refuted_no_more_often_than_stated_and_a_false_one_soon(
 
 def test_evidence_begun_anew_forgets_the_members_and_keeps_the_beliefs():
     ys, us = (jnp.asarray(part) for part in random_record(2, PLANTS[0], steps=20))
-    before, _ = gather(filters_of(PLANTS), ys, us, jnp.asarray(0.0))
+    before, _ = gather(filters_of(PLANTS), ys, us)
     same, anew = (before.begin_anew(jnp.asarray(when)) for when in (False, True))
     np.testing.assert_array_equal(same.log_likelihood, before.log_likelihood)
     np.testing.assert_array_equal(anew.xhat, before.xhat)

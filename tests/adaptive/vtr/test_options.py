@@ -9,8 +9,8 @@ from lqgap.adaptive.vtr.options import read_options
 def test_options_that_do_not_exist_are_named():
     with pytest.raises(lg.InvalidArgumentError, match="confidence"):
         VTROptions(confidence="hope")
-    with pytest.raises(lg.InvalidArgumentError, match="buffer_size"):
-        VTROptions(buffer_size=-1)
+    with pytest.raises(lg.InvalidArgumentError, match="selection is 'best', expected one of 'likelihood'"):
+        VTROptions(selection="best")
     with pytest.raises(lg.InvalidArgumentError, match="options is 'paper'"):
         read_options("paper")
 
@@ -18,4 +18,6 @@ def test_options_that_do_not_exist_are_named():
 def test_the_paper_is_a_preset():
     paper = VTROptions.as_in_the_paper(history="full")
     assert (paper.confidence, paper.plan, paper.alarm) == ("targets", "optimistic", "ball")
-    assert paper.history == "full"
+    assert (paper.selection, paper.history) == ("balanced", "full")
+    assert VTROptions.as_in_the_paper(alarm="ball for a while").has_ball
+    assert not VTROptions().has_ball

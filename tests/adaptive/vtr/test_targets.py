@@ -26,7 +26,7 @@ def test_predictions_are_those_of_the_clipped_filters_and_their_error_is_bounded
 
 def test_a_sample_is_formed_again_with_the_input_that_was_applied():
     plants = random_class(5)
-    options = VTROptions.as_in_the_paper(buffer_size=0)
+    options = VTROptions.as_in_the_paper(selection="likelihood", weighting="equal")
     learner = LQGVTR(lg.stack(plants), constants=VTRConstants(**CONSTANTS), options=options)
     step, sample = eqx.filter_jit(learner.step), eqx.filter_jit(learner.targets.sample)
     memory, u = step(learner.init(jax.random.key(0)), jnp.asarray([1.3]), jnp.zeros(1))

@@ -147,9 +147,7 @@ class AbstractClassLearner(AbstractLearner):
         self, memory: ClassMemory, y: Float[Array, " output"], u_last: Float[Array, " input"]
     ) -> tuple[ClassMemory, Float[Array, " input"]]:
         """Filter by every member, choose, act."""
-        evidence, _ = memory.evidence.observe(
-            self.candidates.filters, y, u_last, slack=jnp.asarray(0.0), has_gate=True
-        )
+        evidence, _ = memory.evidence.observe(self.candidates.filters, y, u_last, has_gate=True)
         alarm, _ = memory.alarm.hear(evidence.misfit(), memory.evidence.time)
         key_choice, key_input = jax.random.split(jax.random.fold_in(memory.key, memory.evidence.time))
         memory = replace(memory, evidence=evidence, target=memory.target.move(), alarm=alarm)

@@ -61,10 +61,14 @@ class Alarm(eqx.Module):
     def hear(self, misfit: Float[Array, ""], time: Int[Array, ""]) -> tuple["Alarm", Bool[Array, ""]]:
         """The alarm after another observation, and whether it rang at this one."""
         rings = misfit >= -math.log(FALSE_ALARM)
-        was_on = self.status == MISFIT
+        return self.ring(rings, time, MISFIT), rings
+
+    def ring(self, rings: Bool[Array, ""], time: Int[Array, ""], reason: int) -> "Alarm":
+        """The alarm after a step, by which it goes on for longer each time."""
+        was_on = self.status == reason
         num_alarms = self.num_alarms + (rings & ~was_on)
         wait = FIRST_WAIT * 2 ** jnp.clip(num_alarms - 1, 0, MAX_DOUBLINGS)
         until = jnp.where(rings, time + wait, self.until)
         ends = was_on & ~rings & (time >= until)
-        status = jnp.where(rings, MISFIT, jnp.where(ends, RUNNING, self.status))
-        return Alarm(status, num_alarms, until), rings
+        status = jnp.where(rings, reason, jnp.where(ends, RUNNING, self.status))
+        return Alarm(status, num_alarms, until)

@@ -11,14 +11,15 @@ At each step t
        observations fit no member another controller is in charge (`alarm`);
     e  with value targets, all members predict the next one: f_i(E_t).
 
-As in the paper (`VTROptions.as_in_the_paper`): sets by value targets, the member with the smallest J, and a
-halt for ever where its belief leaves a ball. The default is sharper: likelihood sets, which hold the truth at
-all steps with probability 1 - delta under every policy, and the controller with the smallest excess in the
-mean over the posterior. All filters and predictions are one batched product each, and a step costs the same
-however many came before it. With a family, whose plants lie between the members, the class is a finer grid.
+As in the paper (`VTROptions.as_in_the_paper`): a warm-up, Algorithm 2's set, sets by value targets, the member
+with the smallest J, and a halt where its belief leaves a ball. The default is sharper: likelihood sets, which
+hold the truth at all steps with probability 1 - delta under every policy, the controller with the smallest
+excess in the mean over the posterior, and a probe where that teaches too little (`policies.stake`). All
+filters and predictions are one batched product each, and a step costs the same however many came before it.
+With a family, whose plants lie between the members, the class is a finer grid, and `between` estimates the
+plant.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -34,12 +35,15 @@ from lqgap.adaptive.vtr.between import Between, Estimate, Model
 from lqgap.adaptive.vtr.calibration import VTRConstants, foreseeable_warnings, read_constants
 from lqgap.adaptive.vtr.evidence import Evidence, MemberFilters
 from lqgap.adaptive.vtr.fallback import require_fallback, stabilizer_or_none, zero_or_stabilizer
-from lqgap.adaptive.vtr.lazy import scan_lazily
 from lqgap.adaptive.vtr.options import VTROptions, read_options
 from lqgap.adaptive.vtr.plans import Plans
 from lqgap.adaptive.vtr.refinement import refine
+from lqgap.adaptive.vtr.selection import ModelSelection
 from lqgap.adaptive.vtr.targets import ValueTargets
 from lqgap.arguments import IntLike, read_count
+from lqgap.batches import rarely
+from lqgap.identification.realization import Realization
+from lqgap.identification.streaming import MarkovRegression, Stream
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.stake import Probe
 from lqgap.simulators import AbstractFamily, Finite
@@ -55,10 +59,13 @@ PARTS = (
     InnovationLaw,
     LQG,
     MemberFilters,
+    MarkovRegression,
     Model,
+    ModelSelection,
     Optimum,
     Plans,
     Probe,
+    Realization,
     ValueTargets,
     VTRConstants,
     VTROptions,
@@ -78,6 +85,7 @@ class VTRMemory(eqx.Module):
     acts_on: Int[Array, ""]
     num_changes: Int[Array, ""]
     targets: Any  # TargetMemory, if there are value targets
+    stream: Stream | None  # of the warm-up, for Algorithm 2
     fallback: Any
     xi: Float[Array, " 2"]  # the course of the probe
     probing: Float[Array, ""]  # what the probe of this step costs
@@ -91,7 +99,8 @@ class LQGVTR(AbstractLearner):
         horizon: the last step of a task that ends, where no input is chosen; None for one that goes on.
         constants: "calibrated" (from the class alone), "theory" (which is far too large to run), or
             `VTRConstants`.
-        options: how it learns and acts; `VTROptions.as_in_the_paper()` is the paper's procedure.
+        options: how it learns and acts; `VTROptions.as_in_the_paper()` is Algorithms 1 and 2, for which the
+            horizon should be given: delta = 1 / horizon.
         family: of which the members are a grid or a sample, if the truth may lie between them.
         fallback: the policy that takes over where the observations fit no member; by default the member's
             controller with the smallest worst excess over the class, or a robust linear one where none of
@@ -104,6 +113,7 @@ class LQGVTR(AbstractLearner):
     filters: MemberFilters
     plans: Plans
     targets: Any  # ValueTargets, if the sets are made by them
+    selection: ModelSelection | None
     probe: Probe | None
     between: Between | None
     constants: VTRConstants
@@ -134,7 +144,7 @@ class LQGVTR(AbstractLearner):
         T = common_coordinates(self.members.systems)
         moved = self.members.in_coordinates(T)
         systems, optima = moved.systems, moved.optima()
-        read = read_constants(constants, moved, horizon=self.last_step, options=options, family=family)
+        read = read_constants(constants, moved, horizon=self.last_step, options=options)
         self.constants = jax.tree.map(jnp.asarray, read)  # plain numbers would be compiled in
         self.K, self.J = optima.K, optima.J
         self.filters = MemberFilters(systems, optima, is_exact=options.filters == "exact")
@@ -145,6 +155,10 @@ class LQGVTR(AbstractLearner):
             if options.confidence == "targets"
             else None
         )
+        self.selection = None
+        if options.selection != "likelihood":
+            length = read.length
+            self.selection = ModelSelection(systems, optima, kind=options.selection, length=length)
         self.probe = Probe(systems, optima, probe=options.probe) if options.probes else None
         self.between = None
         if isinstance(family, AbstractFamily) and Between.fits(family) and options.confidence == "likelihood":
@@ -155,7 +169,7 @@ class LQGVTR(AbstractLearner):
     def _choose_fallback(self, fallback: AbstractPolicy | None) -> AbstractPolicy | None:
         if fallback is not None:
             return require_fallback(fallback, self.members)
-        if self.options.alarm == "ball":
+        if self.options.has_ball:
             return zero_or_stabilizer(self.members)
         if self.options.alarm == "none" or self.safest is not None:
             return None
@@ -221,20 +235,6 @@ class LQGVTR(AbstractLearner):
             figures=figures,
         )
 
-    def side_by_side(self) -> "LQGVTR":
-        """Among others both branches of a condition are computed: a buffer would save nothing."""
-        if self.targets is None:
-            return self
-        where = lambda vtr: (vtr.options, vtr.targets.options)  # noqa: E731
-        options = replace(self.options, buffer_size=0)
-        return eqx.tree_at(where, self, (options, options))
-
-    def scan(self, step: Callable[..., tuple[Any, Any]], state: Any, inputs: Any) -> tuple[Any, Any]:
-        """With value targets, steps that need no N^2 sums leave them alone."""
-        if self.targets is None:
-            return super().scan(step, state, inputs)
-        return scan_lazily(step, lambda state: self._may_switch(state.memory, state.u_last), state, inputs)
-
     def init(self, key: PRNGKeyArray) -> VTRMemory:
         """Before the first observation: all members are possible."""
         everyone = jnp.ones(len(self.members), dtype=bool)
@@ -251,6 +251,7 @@ class LQGVTR(AbstractLearner):
             acts_on=self.plans.choose(everyone, jnp.zeros(len(self.members))),
             num_changes=jnp.asarray(0),
             targets=None if self.targets is None else self.targets.init(),
+            stream=None if self.selection is None else self.selection.regression.init(),
             fallback=None if self.fallback is None else self.fallback.init(key_fallback),
             xi=xi,
             probing=jnp.asarray(0.0),
@@ -261,30 +262,24 @@ class LQGVTR(AbstractLearner):
         memory: VTRMemory,
         y: Float[Array, " output"],
         u_last: Float[Array, " input"],
-        *,
-        skip_flush: bool = False,
     ) -> tuple[VTRMemory, Float[Array, " input"]]:
-        """Observe, maybe select or switch, act, predict.
-
-        Args:
-            skip_flush: with value targets, leave the sums alone where no switch can be due.
-        """
+        """Observe, maybe select or switch, act, predict."""
         before, is_due = memory, jnp.asarray(self.targets is None)
         has_gate = self.options.alarm == "misfit"
-        evidence, y = memory.evidence.observe(
-            self.filters, y, u_last, slack=self.constants.slack, has_gate=has_gate
-        )
+        evidence, y = memory.evidence.observe(self.filters, y, u_last, has_gate=has_gate)
         if self.targets is not None:
             beliefs = before.evidence.xhat, before.acts_on, before.possible
-            targets, is_due = self.targets.observe(before.targets, *beliefs, y, u_last, skip_flush=skip_flush)
+            targets, is_due = self.targets.observe(before.targets, *beliefs, y, u_last)
             memory = replace(memory, targets=targets)
         memory = replace(memory, evidence=evidence)
         if self.between is not None and memory.estimate is not None:
             estimate = self.between.observe(memory.estimate, evidence, self.filters, y, u_last)
             memory = replace(memory, estimate=estimate)
+        if self.selection is not None and memory.stream is not None:
+            memory = replace(memory, stream=self.selection.regression.step(memory.stream, y, u_last))
         memory = self._hear(memory)
-        memory = self._replan(memory, is_due, skip_flush=skip_flush)
-        if self.options.alarm == "ball":
+        memory = self._replan(memory, is_due)
+        if self.options.has_ball:
             memory = replace(memory, alarm=self._watch(memory))
         memory, u = self._act(memory, y, u_last)
         if self.targets is not None:
@@ -293,12 +288,6 @@ class LQGVTR(AbstractLearner):
             targets = self.targets.sample(memory.targets, *belief, u, is_wanted=is_wanted)
             memory = replace(memory, targets=targets)
         return replace(memory, time=memory.time + 1), u
-
-    def _may_switch(self, memory: VTRMemory, u_last: Array) -> Bool[Array, ""]:
-        """Whether the next step may select or switch models."""
-        warmup = self.constants.num_warmup
-        ends_warmup = (memory.time == warmup) & (warmup > 0)
-        return self.targets.may_switch(memory.targets, u_last) | ends_warmup
 
     def _hear(self, memory: VTRMemory) -> VTRMemory:
         """Sound the alarm where the observations fit no member, and begin anew with all of them."""
@@ -312,15 +301,13 @@ class LQGVTR(AbstractLearner):
             allowed=memory.allowed | rings,
         )
 
-    def _replan(self, memory: VTRMemory, is_due: Array, *, skip_flush: bool) -> VTRMemory:
+    def _replan(self, memory: VTRMemory, is_due: Array) -> VTRMemory:
         """Model selection at the end of the warm-up; the set and the plan, where they are due."""
-        if self.constants.num_warmup > 0 and not skip_flush:
+        if self.constants.num_warmup > 0:
             memory = self._select(memory)
         if self.targets is None:
             possible = memory.evidence.likely_members(memory.allowed, delta=self.constants.delta)
             return self._plan(memory, possible)
-        if skip_flush:
-            return memory
         is_capped = memory.num_changes >= self.constants.max_switches
         status = jnp.where(is_due & is_capped & ~memory.alarm.is_on, CAPPED, memory.alarm.status)
         memory = replace(memory, alarm=replace(memory.alarm, status=status))
@@ -328,10 +315,14 @@ class LQGVTR(AbstractLearner):
         return jax.lax.cond(is_switch, lambda m: self._switch(m), lambda m: m, memory)  # noqa: PLW0108
 
     def _select(self, memory: VTRMemory) -> VTRMemory:
-        """At the end of the warm-up: U_1 is what the likelihood leaves."""
-        is_now = memory.time == self.constants.num_warmup
-        likely = memory.evidence.likely_members(memory.allowed, delta=self.constants.delta)
-        planned = self._plan(replace(memory, allowed=likely), likely)
+        """At the end of the warm-up: U_1 is what the likelihood or Algorithm 2 leaves."""
+        is_now, constants = memory.time == self.constants.num_warmup, self.constants
+        left = memory.evidence.likely_members(memory.allowed, delta=constants.delta)
+        if (selection := self.selection) is not None:
+            radius = jnp.sqrt(constants.C_w / constants.num_warmup)
+            select = lambda _, selection, *seen: selection.left(*seen)  # noqa: E731
+            left = rarely(select, is_now, left, selection, memory.stream, radius)
+        planned = self._plan(replace(memory, allowed=left), left)
         return jax.tree.map(lambda new, old: jnp.where(is_now, new, old), planned, memory)
 
     def _switch(self, memory: VTRMemory) -> VTRMemory:
@@ -347,9 +338,11 @@ class LQGVTR(AbstractLearner):
         return replace(memory, possible=possible, acts_on=chosen, num_changes=num_changes)
 
     def _watch(self, memory: VTRMemory) -> Alarm:
-        """Give up for ever where the belief leaves its ball."""
+        """Give up where the belief leaves its ball: for ever, or until a wait is over."""
         belief = memory.evidence.xhat[memory.acts_on]
         has_left = self._is_warm(memory) & ~(jnp.linalg.norm(belief) <= self.constants.state_bound)
+        if self.options.alarm == "ball for a while":
+            return memory.alarm.ring(has_left, memory.time, LEFT_BALL)
         return replace(memory.alarm, status=jnp.where(has_left, LEFT_BALL, memory.alarm.status))
 
     def _act(self, memory: VTRMemory, y: Array, u_last: Array) -> tuple[VTRMemory, Float[Array, " input"]]:

@@ -29,11 +29,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from lqgap.adaptive.vtr.mismatch import mismatch
 from lqgap.adaptive.vtr.options import VTROptions, read_options
+from lqgap.adaptive.vtr.selection import ModelSelection, size_of_warmup
 from lqgap.arguments import FloatLike, read_count, read_positive, read_probability
 from lqgap.errors import InvalidArgumentError
-from lqgap.simulators import AbstractFamily, Finite
+from lqgap.simulators import Finite
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG, Optimum, bias_matrix
 from lqgap.systems.kalman import plan_filter
@@ -62,10 +62,8 @@ class VTRConstants(eqx.Module):
         num_warmup: steps of random inputs at the start.
         sigma_u: their standard deviation.
         max_switches: Kbar.
+        C_w: of Algorithm 2, whose set has the radius (C_w / num_warmup)^1/2.
         delta: the probability with which the truth may ever leave a likelihood set.
-        resolution: how differently, in the root mean square, the member nearest to the truth predicts
-            targets; 0 if the truth is a member.
-        slack: how much larger its innovations are than it expects; 0 if the truth is a member.
     """
 
     psi: Number = 1.0
@@ -75,17 +73,13 @@ class VTRConstants(eqx.Module):
     num_warmup: int = eqx.field(static=True, default=0)
     sigma_u: Number = 1.0
     max_switches: Number = 1_000_000
+    C_w: Number = 1.0
     delta: Number = 0.05
-    resolution: Number = 0.0
-    slack: Number = 0.0
 
     def __check_init__(self) -> None:
-        for name in ("psi", "beta", "state_bound", "sigma_u"):
+        for name in ("psi", "beta", "state_bound", "sigma_u", "C_w"):
             read_positive(name, getattr(self, name))
         read_count("length", self.length, least=1)
-        for name in ("resolution", "slack"):
-            if not (isinstance(value := getattr(self, name), float | int) and 0 <= value < np.inf):
-                raise InvalidArgumentError(f"{name} is {value!r}, expected a number that is not negative")
         read_probability("delta", self.delta)
         read_count("num_warmup", self.num_warmup, least=0, most=MAX_WARMUP)
         read_count("max_switches", self.max_switches, least=0, most=1_000_000)
@@ -97,13 +91,12 @@ def read_constants(
     *,
     horizon: int | None,
     options: VTROptions,
-    family: AbstractFamily | Finite | None,
 ) -> VTRConstants:
     """The constants that are meant."""
     if isinstance(constants, VTRConstants):
         return constants
     if isinstance(constants, str) and constants == "calibrated":
-        return calibrate(members, options=options, family=family)
+        return calibrate(members, options=options, delta=confidence(options, horizon))
     if isinstance(constants, str) and constants == "theory":
         return theoretical(members, horizon=horizon)
     raise InvalidArgumentError(
@@ -116,19 +109,13 @@ def calibrate(
     *,
     delta: FloatLike = 0.05,
     options: VTROptions | None = None,
-    family: AbstractFamily | Finite | None = None,
 ) -> VTRConstants:
-    """Constants of the size of what the members' own controllers meet, without knowledge of the truth.
-
-    Args:
-        family: of which the members are a grid or a cover, if the truth may lie between them.
-    """
+    """Constants of the size of what the members' own controllers meet, without knowledge of the truth."""
     members, options = Finite.of(members), read_options(options)
     delta, weighting = read_probability("delta", delta), options.weighting
     members = members.in_coordinates(common_coordinates(members.systems))
-    if options.confidence == "likelihood" and options.alarm != "ball":
+    if options.confidence == "likelihood" and not options.has_ball:
         return VTRConstants(delta=delta)
-    resolution, slack = (0.0, 0.0) if family is None else mismatch(family, members, weighting=weighting)
     variance, size, decay = (np.asarray(part) for part in _scales(members.systems, members.optima()))
     too_long = np.any(decay > CLIPPED, axis=0)
     if too_long[-1]:
@@ -136,17 +123,29 @@ def calibrate(
             f"some member's filter remembers more than {MAX_LENGTH} steps: narrow the ranges of the family, "
             f"or give the constants in Python (VTRConstants)"
         )
-    count = len(variance)
+    count, length = len(variance), int(np.max(np.flatnonzero(too_long), initial=-1)) + 2
+    warm_up: dict[str, Any] = {}
+    if options.selection != "likelihood":
+        systems, optima = members.systems, members.optima()
+        effort = np.mean(np.trace(np.asarray(optima.M), axis1=1, axis2=2))
+        warm_up["sigma_u"] = sigma_u = float(np.sqrt(np.mean(optima.J) / effort))
+        selection = ModelSelection(systems, optima, kind=options.selection, length=length)
+        warm_up["num_warmup"], warm_up["C_w"] = selection.calibrate(systems, optima, sigma_u)
+        size = np.append(size, size_of_warmup(systems, optima, sigma_u, warm_up["num_warmup"]))
     variance = np.ones(1) if weighting == "variance" else variance
     return VTRConstants(
         psi=float(np.mean(variance)),
         beta=8 * float(np.max(variance)) * math.log(max(count, 2) / delta),
-        length=int(np.max(np.flatnonzero(too_long), initial=-1)) + 2,  # the first column is that of length 1
+        length=length,  # the first column is that of length 1
         state_bound=10 * float(np.max(size)),
         delta=delta,
-        resolution=resolution,
-        slack=slack,
+        **warm_up,
     )
+
+
+def confidence(options: VTROptions, horizon: int | None) -> float:
+    """1 / H as in the paper, where a horizon is known."""
+    return 1 / max(horizon, 2) if options.selection != "likelihood" and horizon else 0.05
 
 
 def theoretical(members: Finite, *, horizon: int | None) -> VTRConstants:

@@ -16,9 +16,6 @@ The mixture of their likelihood ratios,
 is a martingale that starts at one if i is the truth; by Ville's inequality it ever reaches 1/delta with
 probability delta at most. The class is refuted when all members' mixtures have: under every policy, a true
 member is thrown away with probability delta at most. The sets themselves are never empty.
-
-Where the true plant is not a member, the nearest one has innovations up to 1 + slack times too large, and
-only what is beyond that counts against it.
 """
 
 from dataclasses import replace
@@ -107,7 +104,6 @@ class Evidence(eqx.Module):
         y: Float[Array, " output"],
         u_last: Float[Array, " input"],
         *,
-        slack: Float[Array, ""],
         has_gate: bool = False,
     ) -> tuple["Evidence", Float[Array, " output"]]:
         """Take in y_t, components of which may be lost (NaN), and the input applied before it.
@@ -139,7 +135,6 @@ class Evidence(eqx.Module):
             products=jnp.sum(past * whitened, axis=1),
             before=jnp.einsum("ki,kij,kj->k", past, law.precision, past),
             num_seen=jnp.sum(~is_lost),
-            slack=slack,
         )
         age, dtype = self.age.astype(self.ratios.dtype), self.ratios.dtype
         begins_now, largest = 1 / ((age + 1) * (age + 2)), min(LARGEST, float(jnp.finfo(dtype).max))
@@ -203,15 +198,11 @@ def likely_members(
 
 
 def _log_ratios(
-    *, squares: Array, products: Array, before: Array, num_seen: Array, slack: Array
+    *, squares: Array, products: Array, before: Array, num_seen: Array
 ) -> Float[Array, "alternative member"]:
     """log g of all alternatives."""
     scales, r = (jnp.asarray(values, squares.dtype)[:, None] for values in (SCALES, CORRELATIONS))
-    fair = jnp.where(scales > 1, 1 / (1 + slack), 1 + slack)
-    by_size = (
-        -0.5 * num_seen.astype(squares.dtype) * jnp.log(scales)
-        + 0.5 * (1 - 1 / scales) * fair * squares[None]
-    )
+    by_size = -0.5 * num_seen.astype(squares.dtype) * jnp.log(scales) + 0.5 * (1 - 1 / scales) * squares[None]
     by_past = r * products[None] - 0.5 * r**2 * before[None]
     return jnp.concatenate([by_size, by_past])
 

@@ -4,14 +4,14 @@ from typing import Any, Literal
 
 import equinox as eqx
 
-from lqgap.arguments import read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies.stake import read_probe
 
 CHOICES = {
     "confidence": ("likelihood", "targets"),
     "plan": ("bayes", "minimax", "optimistic"),
-    "alarm": ("misfit", "ball", "none"),
+    "alarm": ("misfit", "ball", "ball for a while", "none"),
+    "selection": ("likelihood", "balanced", "printed"),
     "filters": ("exact", "steady"),
     "history": ("clipped", "full"),
     "weighting": ("variance", "equal"),
@@ -28,7 +28,9 @@ class VTROptions(eqx.Module):
             over the posterior ("bayes"), with the smallest worst excess over the set ("minimax"), or that of
             the member of the set with the smallest J ("optimistic").
         alarm: when another policy takes over: while the observations fit no member ("misfit"), for ever once
-            the belief has left a ball ("ball"), or never.
+            the belief has left a ball ("ball"), for longer each time it does ("ball for a while"), or never.
+        selection: of the members that are left by a warm-up of random inputs, if there is one: by the
+            likelihood, or by Algorithm 2, in balanced coordinates or as printed, which warms up by itself.
         filters: of the members: exact from the first step on, or steady, with which likelihoods and alarms
             are right only for plants that begin in their steady state, S0 = Sigma.
         history: with value targets, what the members predict from.
@@ -37,29 +39,37 @@ class VTROptions(eqx.Module):
         probe: what is added to the input where the controller acted on teaches too little of what is at stake
             (`policies.stake`): as much as that is worth ("auto"; nothing with value targets, which explore by
             optimism), nothing ("off"), or at most so much, a number or one for each input.
-        buffer_size: with value targets, samples that wait for the exact score; 0 takes it at every step.
     """
 
     confidence: Literal["likelihood", "targets"] = eqx.field(static=True, default="likelihood")
     plan: Literal["bayes", "minimax", "optimistic"] = eqx.field(static=True, default="bayes")
-    alarm: Literal["misfit", "ball", "none"] = eqx.field(static=True, default="misfit")
+    alarm: Literal["misfit", "ball", "ball for a while", "none"] = eqx.field(static=True, default="misfit")
+    selection: Literal["likelihood", "balanced", "printed"] = eqx.field(static=True, default="likelihood")
     filters: Literal["exact", "steady"] = eqx.field(static=True, default="exact")
     history: Literal["clipped", "full"] = eqx.field(static=True, default="clipped")
     weighting: Literal["variance", "equal"] = eqx.field(static=True, default="variance")
-    buffer_size: int = eqx.field(static=True, default=64)
     probe: Any = eqx.field(static=True, default="auto", converter=read_probe)
 
     @staticmethod
     def as_in_the_paper(**changes: Any) -> "VTROptions":
-        """Value targets of equal weight from clipped histories, optimism, and a halt that is final."""
+        """Algorithms 1 and 2: a warm-up and its set, targets of clipped histories, optimism, a halt.
+
+        Samples are weighted, so that calibrated radii cover in every loop; `weighting="equal"` is as printed,
+        and so is `selection="printed"`. With `alarm="ball for a while"` the halt is not final.
+        """
         paper: dict[str, Any] = {
             "confidence": "targets",
             "plan": "optimistic",
             "alarm": "ball",
             "filters": "steady",
-            "weighting": "equal",
+            "selection": "balanced",
         }
         return VTROptions(**(paper | changes))
+
+    @property
+    def has_ball(self) -> bool:
+        """Whether it gives up where the belief leaves a ball."""
+        return self.alarm.startswith("ball")
 
     @property
     def probes(self) -> bool:
@@ -73,7 +83,6 @@ class VTROptions(eqx.Module):
                 raise InvalidArgumentError(
                     f"{name} is {value!r}, expected one of {', '.join(map(repr, allowed))}"
                 )
-        read_count("buffer_size", self.buffer_size, least=0)
 
 
 def read_options(options: Any) -> VTROptions:

@@ -35,7 +35,6 @@ class TargetMemory(eqx.Module):
     target: ValueTarget
     predictions: Float[Array, " member"]
     weight: Float[Array, ""]
-    increment: Float[Array, ""]  # of the score by this sample, at most
     clip_error: Float[Array, ""]  # of the model's prediction, in standard deviations of the innovation
 
 
@@ -63,21 +62,15 @@ class ValueTargets(eqx.Module):
             past_inputs=jnp.zeros((length, m)),
             past_outputs=jnp.zeros((length, p)),
             since_loss=jnp.asarray(length),
-            statistics=Statistics.empty(count, buffer_size=self.options.buffer_size),
+            statistics=Statistics.empty(count),
             score=zero,
             has_sample=jnp.asarray(False),
             u=jnp.zeros(m),
             target=ValueTarget(jnp.zeros((p, p)), jnp.zeros(p), zero),
             predictions=jnp.zeros(count),
             weight=zero,
-            increment=zero,
             clip_error=zero,
         )
-
-    def may_switch(self, memory: TargetMemory, u_last: Float[Array, " input"]) -> Bool[Array, ""]:
-        """Whether the next step may need the exact score; if not, it may leave the sums alone."""
-        is_other = jnp.any(u_last != memory.u)
-        return memory.has_sample & (memory.statistics.must_flush(memory.increment) | is_other)
 
     def observe(
         self,
@@ -87,32 +80,18 @@ class ValueTargets(eqx.Module):
         possible: Bool[Array, " member"],
         y: Float[Array, " output"],
         u_last: Float[Array, " input"],
-        *,
-        skip_flush: bool,
     ) -> tuple[TargetMemory, Bool[Array, ""]]:
-        """Complete the sample of the step before, made with the beliefs of that step; and is a switch due?
-
-        Args:
-            skip_flush: leave out what `may_switch` says is not needed.
-        """
-        if not skip_flush:
-            memory = jax.lax.cond(
-                memory.has_sample & jnp.any(u_last != memory.u),
-                lambda: self.sample(memory, xhat, acts_on, possible, u_last, is_wanted=memory.has_sample),
-                lambda: memory,
-            )
-        is_lost, is_due = jnp.any(jnp.isnan(y)), jnp.asarray(False)
+        """Complete the sample of the step before, made with the beliefs of that step; and is a switch due?"""
+        memory = jax.lax.cond(
+            memory.has_sample & jnp.any(u_last != memory.u),
+            lambda: self.sample(memory, xhat, acts_on, possible, u_last, is_wanted=memory.has_sample),
+            lambda: memory,
+        )
+        is_lost = jnp.any(jnp.isnan(y))
         is_there = memory.has_sample & ~is_lost
-        is_full = is_there & memory.statistics.must_flush(memory.increment)
-        sample = {"increment": memory.increment, "weight": memory.weight, "is_there": is_there}
-        statistics = memory.statistics.buffer(memory.predictions, memory.target(y), **sample)
-        if not skip_flush:
-            statistics, is_due = jax.lax.cond(
-                is_full,
-                lambda s: s.flush(psi=self.constants.psi),
-                lambda s: (s, jnp.asarray(False)),
-                statistics,
-            )
+        weight, target = jnp.where(is_there, memory.weight, 0.0), jnp.where(is_there, memory.target(y), 0.0)
+        statistics = memory.statistics.add(memory.predictions, target, weight=weight)
+        is_due = is_there & (statistics.score(psi=self.constants.psi) >= 1)
         memory = replace(
             memory,
             past_inputs=_push(memory.past_inputs, u_last),
@@ -129,8 +108,7 @@ class ValueTargets(eqx.Module):
 
     def possible_members(self, memory: TargetMemory, among: Bool[Array, " member"]) -> Bool[Array, " member"]:
         """The given members that are near the estimate."""
-        constants = self.constants
-        return memory.statistics.confidence_set(among, beta=constants.beta, resolution=constants.resolution)
+        return memory.statistics.confidence_set(among, beta=self.constants.beta)
 
     def sample(
         self,
@@ -165,7 +143,6 @@ class ValueTargets(eqx.Module):
             target=target,
             predictions=predictions,
             weight=weight,
-            increment=memory.statistics.score_increment(predictions, psi=self.constants.psi, weight=weight),
             clip_error=jnp.where(is_whole, error, jnp.nan),
         )
 

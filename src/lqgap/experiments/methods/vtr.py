@@ -22,7 +22,8 @@ class VTR(AbstractMethod):
     num_climbs = 1  # a run is longer work than a rollout
 
     preset: Literal["default", "as in the paper"] = Field(
-        default="default", description='or "as in the paper": value targets, optimism, a halt that is final'
+        default="default",
+        description='or "as in the paper": Algorithms 1 and 2, with a warm-up, optimism and a final halt',
     )
     plan: Literal["bayes", "minimax", "optimistic"] | None = Field(
         default=None,
@@ -37,8 +38,12 @@ class VTR(AbstractMethod):
     constants: Literal["calibrated", "theory"] = Field(
         default="calibrated", description='of the class, or those of the "theory", far too large to run'
     )
-    delta: float = Field(
-        default=0.05, gt=0, lt=1, description="with which the truth may leave the calibrated sets"
+    delta: float | None = Field(
+        default=None,
+        gt=0,
+        lt=1,
+        examples=[0.01],
+        description="with which the truth may leave the sets; 0.05, as in the paper 1 / horizon",
     )
     warmup: int = Field(
         default=0, ge=0, le=1_000_000, description="steps of random inputs before members are selected"
@@ -51,6 +56,7 @@ class VTR(AbstractMethod):
     def make(self, setting: Setting) -> Made:
         """The learner over the class, or over a finer one of the family."""
         from lqgap.adaptive import LQGVTR, calibrate, theoretical
+        from lqgap.adaptive.vtr.calibration import confidence
         from lqgap.adaptive.vtr.refinement import refine
         from lqgap.simulators import AbstractFamily
 
@@ -61,7 +67,9 @@ class VTR(AbstractMethod):
         if self.constants == "theory":
             constants = theoretical(members, horizon=setting.horizon)
         else:
-            constants = calibrate(members, delta=self.delta, options=options, family=family)
+            constants = calibrate(
+                members, delta=self.delta or confidence(options, setting.horizon), options=options
+            )
         constants = replace(constants, num_warmup=self.warmup or constants.num_warmup)
         given = {"horizon": setting.planned, "constants": constants, "options": options, "family": family}
         return Made(LQGVTR(members, **given))
