@@ -13,6 +13,7 @@ FRESH = jax.random.key(99)
 NUM_MEMBERS = {
     "phase_pair": 2,
     "overactuated": 2,
+    "spare_actuator": 3,
     "boeing_747": 8,
     "dc_motor": 9,
     "thermal_zones": 8,

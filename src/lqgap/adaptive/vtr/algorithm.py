@@ -11,13 +11,13 @@ At each step t
        observations fit no member another controller is in charge (`alarm`);
     e  with value targets, all members predict the next one: f_i(E_t).
 
-As in the paper (`VTROptions.as_in_the_paper`): a warm-up, Algorithm 2's set, sets by value targets, the member
-with the smallest J, and a halt where its belief leaves a ball. The default is sharper: likelihood sets, which
-hold the truth at all steps with probability 1 - delta under every policy, the controller with the smallest
-excess in the mean over the posterior, and a probe where that teaches too little (`policies.stake`). All
-filters and predictions are one batched product each, and a step costs the same however many came before it.
-With a family, whose plants lie between the members, the class is a finer grid, and `between` estimates the
-plant.
+As in the paper (`VTROptions.as_in_the_paper`): a warm-up, Algorithm 2's set, sets by value targets, the
+member with the smallest J, and a halt where its belief leaves a ball. The default is sharper: likelihood
+sets, which hold the truth at all steps with probability 1 - delta under every policy, the controller with the
+smallest excess in the mean over the posterior, and a probe where that teaches too little (`policies.stake`).
+All filters and predictions are one batched product each, and a step costs the same however many came before
+it. With a family, whose plants lie between the members, the class is a finer grid, and `between` estimates
+the plant.
 """
 
 from dataclasses import replace

@@ -144,7 +144,7 @@ def calibrate(
 
 
 def confidence(options: VTROptions, horizon: int | None) -> float:
-    """1 / H as in the paper, where a horizon is known."""
+    """Delta, if none is given: as in the paper one over the horizon, where there is one."""
     return 1 / max(horizon, 2) if options.selection != "likelihood" and horizon else 0.05
 
 
