@@ -117,6 +117,18 @@ def test_of_many_members_the_heaviest_are_weighed():
     np.testing.assert_allclose(direction, along, rtol=1e-6, atol=1e-9)
 
 
+def test_many_members_that_are_alike_do_not_hide_one_on_which_much_is_lost():
+    members = lg.Finite([lg.LQG([[0.9]], [[0.6, spare]], [[1.0]]) for spare in 40 * [0.0] + [0.5]])
+    cost, direction = Probe(members.systems, members.optima()).plan(
+        jnp.asarray(0), jnp.asarray(40 * [0.99 / 40] + [0.01])
+    )
+    two = members.subset([0, 40])
+    expected, along = Probe(two.systems, two.optima()).plan(jnp.asarray(0), jnp.asarray([0.99, 0.01]))
+    assert expected > 0
+    np.testing.assert_allclose(cost, expected, rtol=1e-6)
+    np.testing.assert_allclose(direction, along, rtol=1e-6, atol=1e-9)
+
+
 @pytest.mark.parametrize(
     "wrong", ["on", -0.1, [0.1, -0.2], float("nan"), [], None, [[0.1]], [0.1, 0.2, 0.3], True]
 )

@@ -33,7 +33,7 @@ from lqgap.systems import LQG, Optimum
 from lqgap.systems.separation import excess_of, separate
 
 COLOURS = 0.9 * np.exp(1j * np.linspace(0, np.pi, 9))  # that a probe may have: peaks at nine frequencies
-MOST_WEIGHED = 32  # members that information is weighed of: the heaviest
+MOST_WEIGHED = 32  # members that information is weighed of: the heaviest, and those on which most is lost
 MOST_MEMBERS = 128  # with rates of their own; of more, each counts as the nearest of so many
 MOST_TRIED = 8  # members that the colour is chosen by
 ALIKE = 0.05  # nats a step: members that come apart by themselves need no probe
@@ -118,9 +118,10 @@ class Probe(eqx.Module):
         """D and G in the mean over pairs of members, of which the second counts by what is lost on it."""
         rates = self.rates[chosen]
         if len(weights) > MOST_WEIGHED:
+            # Apart, since the heaviest may all be alike, with nothing to lose.
             weights, heaviest = jax.lax.top_k(weights, MOST_WEIGHED)
-            lost = lost[heaviest]
-            rates = self.rates[chosen, heaviest[:, None], heaviest[None, :]]
+            lost, dearest = jax.lax.top_k(lost, MOST_WEIGHED)
+            rates = self.rates[chosen, heaviest[:, None], dearest[None, :]]
         sums = jnp.einsum("i,ijr,j->r", weights, rates, lost)
         return sums / jnp.maximum(jnp.sum(weights) * jnp.sum(lost), TINY)
 
