@@ -1,7 +1,6 @@
 """From a record of inputs and outputs to plants: estimates, confidence sets, diagnosis, and how to probe."""
 
 from lqgap.identification.diagnostics import Diagnosis, diagnose
-from lqgap.identification.excitation import Probing, choose_probing, probing_for_gains
 from lqgap.identification.fit import Fit, fit_parameters
 from lqgap.identification.markov import MarkovEstimate, MarkovParameters, estimate_markov, exact_markov
 from lqgap.identification.pinning import pin_gain
@@ -16,16 +15,13 @@ __all__ = [
     "MarkovEstimate",
     "MarkovParameters",
     "MarkovRegression",
-    "Probing",
     "Realization",
-    "choose_probing",
     "diagnose",
     "estimate_markov",
     "exact_markov",
     "fit_parameters",
     "innovation_form",
     "pin_gain",
-    "probing_for_gains",
     "realize",
     "select_models",
     "truncation_length",

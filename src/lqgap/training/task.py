@@ -135,7 +135,8 @@ class TrainingTask:
 
     def _scores(self, policy: AbstractPolicy, outcome: Outcome) -> tuple[float, float]:
         """The worst or the mean gap at the horizon, and in the long run of a task that goes on."""
-        horizons = [self.horizon, self.horizon * (1 if self.ends else LONG)]
+        is_bounded = self.ends or policy.horizon is not None
+        horizons = [self.horizon, self.horizon * (1 if is_bounded else LONG)]
         found = estimate_gaps(
             policy,
             references_of(outcome.members.systems, horizon=horizons[-1], ends=self.ends),
@@ -144,9 +145,8 @@ class TrainingTask:
             key=jax.random.fold_in(self.key, 2**31 - 3),
             num_rollouts=self.options.validation_rollouts_for(len(outcome.members)),
         )
-        now, later = (
-            each.worst if outcome.is_robust else float(outcome.weights @ each.mean) for each in found
-        )
+        gaps = [each.worst if outcome.is_robust else float(outcome.weights @ each.mean) for each in found]
+        now, later = np.nan_to_num(gaps, nan=np.inf, posinf=np.inf).tolist()
         return now, later
 
     def answer(self, before: Outcome) -> Outcome:

@@ -19,5 +19,3 @@ def test_the_paper_is_a_preset():
     paper = VTROptions.as_in_the_paper(history="full")
     assert (paper.confidence, paper.plan, paper.alarm) == ("targets", "optimistic", "ball")
     assert (paper.selection, paper.history) == ("balanced", "full")
-    assert VTROptions.as_in_the_paper(alarm="ball for a while").has_ball
-    assert not VTROptions().has_ball

@@ -169,7 +169,7 @@ class LQGVTR(AbstractLearner):
     def _choose_fallback(self, fallback: AbstractPolicy | None) -> AbstractPolicy | None:
         if fallback is not None:
             return require_fallback(fallback, self.members)
-        if self.options.has_ball:
+        if self.options.alarm.startswith("ball"):
             return zero_or_stabilizer(self.members)
         if self.options.alarm == "none" or self.safest is not None:
             return None
@@ -279,7 +279,7 @@ class LQGVTR(AbstractLearner):
             memory = replace(memory, stream=self.selection.regression.step(memory.stream, y, u_last))
         memory = self._hear(memory)
         memory = self._replan(memory, is_due)
-        if self.options.has_ball:
+        if self.options.alarm.startswith("ball"):
             memory = replace(memory, alarm=self._watch(memory))
         memory, u = self._act(memory, y, u_last)
         if self.targets is not None:

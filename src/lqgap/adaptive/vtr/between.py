@@ -65,8 +65,12 @@ class Estimate(eqx.Module):
     @property
     def is_sharp(self) -> Bool[Array, ""]:
         """Whether it is to be acted on."""
-        information = self.precision + PRECISION * jnp.eye(len(self.moment))
-        return jnp.all(jnp.diagonal(jnp.linalg.inv(information)) < SHARP**2)
+        return jnp.all(jnp.diagonal(jnp.linalg.inv(self.information)) < SHARP**2)
+
+    @property
+    def information(self) -> Float[Array, "parameter parameter"]:
+        """G_0 + G."""
+        return self.precision + PRECISION * jnp.eye(len(self.moment))
 
 
 class Between(eqx.Module):
@@ -134,16 +138,19 @@ class Between(eqx.Module):
             return jax.jvp(filter_fn, (estimate.delta, estimate.xhat), (direction, slope))[1]
 
         xhat, e = filter_fn(estimate.delta, estimate.xhat)
-        moved, D = jax.vmap(slope_fn)(jnp.eye(len(estimate.delta)), estimate.slopes)
+        slopes_of_xhat, D = jax.vmap(slope_fn)(jnp.eye(len(estimate.delta)), estimate.slopes)
         weighed = D @ law.precision
         known = replace(
             estimate,
             precision=estimate.precision + weighed @ D.T,
             moment=estimate.moment + weighed @ (D.T @ estimate.delta - e),
             xhat=xhat,
-            slopes=moved,
+            slopes=slopes_of_xhat,
         )
-        return self._estimate(self._move_on(known, evidence))
+        moved = self._move_on(known, evidence)
+        low, high = self.ends - self.position[moved.anchor][None]
+        bounds = jnp.maximum(low, -FARTHEST), jnp.minimum(high, FARTHEST)
+        return replace(moved, delta=jnp.clip(jnp.linalg.solve(moved.information, moved.moment), *bounds))
 
     def _move_on(self, estimate: Estimate, evidence: Evidence) -> Estimate:
         """From the likeliest member, where the one so far is refuted."""
@@ -155,14 +162,6 @@ class Between(eqx.Module):
         fresh = replace(self.begin(), anchor=best, xhat=evidence.xhat[best])
         moved = jax.tree.map(lambda new, old: jnp.where(is_far, new, old), fresh, along)
         return jax.tree.map(lambda new, old: jnp.where(is_refuted, new, old), moved, estimate)
-
-    def _estimate(self, estimate: Estimate) -> Estimate:
-        """Delta by all that is known, within the ranges and not far from the member."""
-        information = estimate.precision + PRECISION * jnp.eye(len(estimate.moment))
-        low, high = self.ends - self.position[estimate.anchor][None]
-        delta = jnp.linalg.solve(information, estimate.moment)
-        bounds = jnp.maximum(low, -FARTHEST), jnp.minimum(high, FARTHEST)
-        return replace(estimate, delta=jnp.clip(delta, *bounds))
 
     def theta(self, estimate: Estimate, parameters: Float[Array, "member all"]) -> Float[Array, " all"]:
         """The parameters of the model."""

@@ -114,7 +114,7 @@ def calibrate(
     members, options = Finite.of(members), read_options(options)
     delta, weighting = read_probability("delta", delta), options.weighting
     members = members.in_coordinates(common_coordinates(members.systems))
-    if options.confidence == "likelihood" and not options.has_ball:
+    if options.confidence == "likelihood" and not options.alarm.startswith("ball"):
         return VTRConstants(delta=delta)
     variance, size, decay = (np.asarray(part) for part in _scales(members.systems, members.optima()))
     too_long = np.any(decay > CLIPPED, axis=0)

@@ -67,11 +67,6 @@ class VTROptions(eqx.Module):
         return VTROptions(**(paper | changes))
 
     @property
-    def has_ball(self) -> bool:
-        """Whether it gives up where the belief leaves a ball."""
-        return self.alarm.startswith("ball")
-
-    @property
     def probes(self) -> bool:
         """Whether it may probe."""
         return self.probe != "off" and (self.confidence == "likelihood" or self.probe != "auto")

@@ -24,9 +24,6 @@ class Sums(eqx.Module):
     dist: Float[Array, "member member"]
     loss: Float[Array, " member"]
 
-    def __add__(self, other: "Sums") -> "Sums":
-        return Sums(self.dist + other.dist, self.loss + other.loss)
-
 
 class Statistics(eqx.Module):
     """The sums of both groups."""
@@ -45,11 +42,12 @@ class Statistics(eqx.Module):
     ) -> "Statistics":
         """With another new sample; one of weight zero changes nothing."""
         sample = Sums(weight * (f[:, None] - f[None, :]) ** 2, weight * (f - target) ** 2)
-        return replace(self, new=self.new + sample)
+        return replace(self, new=jax.tree.map(jnp.add, self.new, sample))
 
     def merge(self) -> "Statistics":
         """After a switch: the new samples join Z."""
-        return Statistics(kept=self.kept + self.new, new=jax.tree.map(jnp.zeros_like, self.new))
+        kept = jax.tree.map(jnp.add, self.kept, self.new)
+        return Statistics(kept=kept, new=jax.tree.map(jnp.zeros_like, self.new))
 
     def score(self, *, psi: Float[Array, ""]) -> Float[Array, ""]:
         """The importance score of the new samples."""
