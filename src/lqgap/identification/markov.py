@@ -105,7 +105,7 @@ def estimate_markov(
             f"a record of {len(y)} steps is too short for {length} lags of {p} outputs and {m} inputs, which "
             f"are {length * (p + m)} unknowns for each output: record more steps, or take fewer lags"
         )
-    moments = _moments(np.asarray(y), np.asarray(u), length)
+    moments = window_moments(np.asarray(y), np.asarray(u), length)
     _require_excitation(moments, (length, p, m), ridge)
     if is_chosen:
         length, moments = _choose_length(moments, (length, p, m), ridge)
@@ -140,6 +140,19 @@ def regress(moments: Moments, sizes: tuple[int, int, int], ridge: Float[Array, "
     return eqx.tree_at(lambda tree: tree.parameters.S, estimate, S)
 
 
+def window_moments(y: np.ndarray, u: np.ndarray, length: int) -> Moments:
+    """The moments of all windows of a record; those with a lost sample are left out."""
+    size = (length + 1) * (y.shape[1] + u.shape[1])
+    total, count = np.zeros((size, size)), 0
+    for start in range(length, len(y), ROWS_AT_A_TIME):
+        stop = min(start + ROWS_AT_A_TIME, len(y))
+        lagged = [signal[start - k : stop - k] for signal in (y, u) for k in range(1, length + 1)]
+        z = np.concatenate([*lagged, y[start:stop], u[start:stop]], axis=1)
+        z = z[np.all(np.isfinite(z), axis=1)]
+        total, count = total + z.T @ z, count + len(z)
+    return Moments(jnp.asarray(total), jnp.asarray(count))
+
+
 def _read_record(y: MatrixLike, u: MatrixLike) -> tuple[Array, Array]:
     """A record whose numbers of outputs and inputs are read off its columns."""
     widths = [np.shape(value)[1] if np.ndim(value) == 2 else 1 for value in (y, u)]
@@ -155,18 +168,6 @@ def _read_ridge(ridge: Any) -> float:
     if isinstance(ridge, bool) or not isinstance(ridge, int | float) or not 0 <= ridge < math.inf:
         raise InvalidArgumentError(f"ridge is {ridge!r}, expected a number that is not negative")
     return float(ridge)
-
-
-def _moments(y: np.ndarray, u: np.ndarray, length: int) -> Moments:
-    size = (length + 1) * (y.shape[1] + u.shape[1])
-    total, count = np.zeros((size, size)), 0
-    for start in range(length, len(y), ROWS_AT_A_TIME):
-        stop = min(start + ROWS_AT_A_TIME, len(y))
-        lagged = [signal[start - k : stop - k] for signal in (y, u) for k in range(1, length + 1)]
-        z = np.concatenate([*lagged, y[start:stop], u[start:stop]], axis=1)
-        z = z[np.all(np.isfinite(z), axis=1)]
-        total, count = total + z.T @ z, count + len(z)
-    return Moments(jnp.asarray(total), jnp.asarray(count))
 
 
 def _choose_length(moments: Moments, sizes: tuple[int, int, int], ridge: float) -> tuple[int, Moments]:

@@ -32,6 +32,7 @@ from lqgap.arguments import (
     read_probability,
     read_record,
 )
+from lqgap.batches import in_turn
 from lqgap.errors import InvalidArgumentError, RefutedClassError
 from lqgap.identification.markov import (
     MAX_LENGTH,
@@ -47,6 +48,7 @@ from lqgap.simulators.audit.measures import measure_members
 from lqgap.systems import LQG, Optimum
 from lqgap.systems.steady import steady_correct, steady_predict
 
+FAR = 1e9  # in place of a difference that is not finite, of which LAPACK may never find the norm
 METHODS = ("likelihood", "ellipsoid", "balanced", "printed")
 Margins = Float[np.ndarray, " member"]
 
@@ -151,7 +153,10 @@ def form_distances(
 ) -> Float[Array, " member"]:
     """The largest of the distances of every member from a plant with these Markov parameters."""
     reference = balanced(parameters, forms.A.shape[-1])
-    gain = reference.F if method == "balanced" else jnp.linalg.pinv(reference.A) @ reference.F
+    gain = reference.F
+    if method == "printed":
+        gain = jnp.linalg.pinv(jnp.nan_to_num(reference.A)) @ gain
+        forms = in_turn(gain, forms)
     return _distances(forms, gains, reference, gain)
 
 
@@ -201,5 +206,8 @@ def _markov_of(optima: Optimum, systems: LQG, length: int) -> MarkovParameters:
 def _distances(form: Realization, own_gain: Array, reference: Realization, gain: Array) -> Array:
     T = best_rotation(form, reference)
     moved, own = rotate(form, T), T.T @ own_gain
-    pairs = ((moved.A, reference.A), (moved.B, reference.B), (moved.C, reference.C), (own, gain))
-    return jnp.max(jnp.stack([jnp.linalg.norm(one - other, ord=2) for one, other in pairs]))
+    distance = jnp.asarray(0.0)
+    for one, other in ((moved.A, reference.A), (moved.B, reference.B), (moved.C, reference.C), (own, gain)):
+        apart = in_turn(distance, jnp.nan_to_num(one - other, nan=FAR, posinf=FAR, neginf=-FAR))
+        distance = jnp.maximum(distance, jnp.linalg.norm(apart, ord=2))
+    return distance

@@ -18,15 +18,15 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from lqgap.arguments import IntLike, read_count
+from lqgap.errors import InvalidArgumentError
 from lqgap.policies.bank import BankMemory, ModelBank
 from lqgap.policies.policy import AbstractWrapper
 from lqgap.policies.stake import Probe
 from lqgap.systems import LQG
 from lqgap.systems.optimum import solve_members
-from lqgap.systems.separation import RUIN, excess_rates
+from lqgap.systems.separation import LEAST_EXCESS, RUIN, excess_rates
 
 CAUTION, PATIENCE = 1.4, 2.0  # before training
-LEAST_EXCESS = 1e-3  # in units of J: less is not worth a probe
 
 
 class ProbingMemory(eqx.Module):
@@ -66,6 +66,8 @@ class ProbingBank(AbstractWrapper):
     ):
         optima = solve_members(systems)
         self.bank = ModelBank(systems, horizon=horizon) if bank is None else bank
+        if not isinstance(bank, ModelBank | None) or len(self.bank.A) != len(systems.A):
+            raise InvalidArgumentError(f"bank is {bank!r:.40}, expected a ModelBank of the members")
         tuning = jnp.log(jnp.asarray([CAUTION - 1, PATIENCE, 1.0]))
         self.probe = eqx.tree_at(lambda p: p.tuning, Probe(systems, optima, probe=probe), tuning)
         excess = excess_rates(systems, optima)
@@ -78,15 +80,13 @@ class ProbingBank(AbstractWrapper):
     @property
     def use(self) -> float:
         """The share of pairs of members, one of them acted on, that it would probe for at even odds."""
-        probe, everyone = self.probe, np.arange(len(self.probe.J))
-        free, *gain = np.moveaxis(
-            np.asarray(probe.rates[everyone[:, None], everyone[:, None], everyone]), -1, 0
-        )
-        root = np.asarray(probe.root)[:, None]
-        G = np.swapaxes(root, -1, -2) @ np.stack(gain, axis=-1).reshape(*free.shape, *root.shape[-2:]) @ root
+        probe, k = self.probe, np.arange(len(self.probe.J))
+        own, root = np.asarray(probe.rates)[k[:, None], k[:, None], k], np.asarray(probe.root)[:, None]
+        G = own[..., 1:].reshape(*own.shape[:2], *root.shape[2:])
+        G = np.swapaxes(root, -1, -2) @ G @ root
         cheapest = np.linalg.eigvalsh(G)[..., -1]
         matters = np.asarray(probe.excess) > LEAST_EXCESS * np.asarray(probe.J)
-        would = np.asarray(probe.excess) * cheapest > 4 * free  # stake > 2 nu0 / nu1 , at weights of a half
+        would = np.asarray(probe.excess) * cheapest > 4 * own[..., 0]  # stake > 2 nu0 / nu1
         return float(np.sum(matters & would) / max(np.sum(matters), 1))
 
     @property

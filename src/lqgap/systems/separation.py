@@ -27,6 +27,7 @@ from lqgap.systems.lqg import LQG
 from lqgap.systems.optimum import Optimum
 
 MOST = 10.0  # nats a step
+LEAST_EXCESS = 1e-3  # in units of J: less is not worth a word, or a probe
 RUIN = 1e4  # times the largest J: what a step costs under a controller that does not stabilise the plant
 DOUBLINGS = 60
 POINTS = 128  # on the upper half of the unit circle

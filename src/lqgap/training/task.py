@@ -13,14 +13,15 @@ import numpy as np
 from jaxtyping import Array
 
 from lqgap.arguments import read_key
-from lqgap.errors import LqgapWarning
+from lqgap.errors import InvalidArgumentError, LqgapWarning
 from lqgap.evaluation import GapEstimate, gap
-from lqgap.evaluation.arguments import cast, read_horizon, read_precision
+from lqgap.evaluation.arguments import cast, read_horizon, read_precision, require_fit
 from lqgap.evaluation.estimate import have_light_tails
 from lqgap.evaluation.gap import estimate_gaps, have_optimum, references_of
 from lqgap.evaluation.worst import BATCH, WorstFound
 from lqgap.policies import AbstractPolicy, ModelBank, ProbingBank
 from lqgap.policies.limits import Limits, read_limits
+from lqgap.policies.policy import require_policy
 from lqgap.progress import track
 from lqgap.simulators import Finite
 from lqgap.simulators.family import AbstractFamily
@@ -114,16 +115,19 @@ class TrainingTask:
 
         Of those with the least gap at the horizon it is the one with the least in the long run.
         """
+        if not isinstance(candidates, Mapping | None):
+            raise InvalidArgumentError(f"candidates is {candidates!r:.40}, expected policies by name")
         tried, systems, bank = dict(candidates or {}), outcome.members.systems, outcome.policy
+        for name, policy in tried.items():
+            require_fit(require_policy(name, policy), systems)
         if self.options.probe != "off" and isinstance(bank, ModelBank) and answers(bank, systems):
             fresh = bank.of(systems, horizon=bank.horizon)
             probing = ProbingBank(systems, bank=fresh, stop=self.horizon, probe=self.options.probe)
             if probing.use > LEAST_USE:
                 self.policy = probing
-                given = outcome.members, outcome.weights
-                outcomes = self.train(*given, is_robust=outcome.is_robust, draw=draw)
-                thompson = ModelBank(systems, horizon=bank.horizon, mode="thompson")
-                tried |= {PROBING: outcomes.policy, "Thompson sampling": thompson}
+                how = {"is_robust": outcome.is_robust, "draw": draw}
+                tried[PROBING] = self.train(outcome.members, outcome.weights, **how).policy
+                tried["Thompson sampling"] = ModelBank(systems, horizon=bank.horizon, mode="thompson")
         if not tried:
             return outcome
         scores = {name: self._scores(policy, outcome) for name, policy in {TRAINED: bank, **tried}.items()}

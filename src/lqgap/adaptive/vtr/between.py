@@ -23,6 +23,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from lqgap.adaptive.vtr.evidence import Evidence, MemberFilters
 from lqgap.batches import take
+from lqgap.linalg.psd import solve_unrolled
 from lqgap.simulators import AbstractFamily, Finite
 
 REFUTED = 3.0  # nats by which another member is likelier
@@ -65,7 +66,9 @@ class Estimate(eqx.Module):
     @property
     def is_sharp(self) -> Bool[Array, ""]:
         """Whether it is to be acted on."""
-        return jnp.all(jnp.diagonal(jnp.linalg.inv(self.information)) < SHARP**2)
+        units = jnp.eye(len(self.moment))
+        variances = jax.vmap(lambda unit: unit @ solve_unrolled(self.information, unit)[0])(units)
+        return jnp.all(variances < SHARP**2)
 
     @property
     def information(self) -> Float[Array, "parameter parameter"]:
@@ -106,9 +109,8 @@ class Between(eqx.Module):
     @staticmethod
     def fits(family: AbstractFamily | Finite | None) -> bool:
         """Whether a family has plants between its members."""
-        return isinstance(family, AbstractFamily) and any(
-            not each.choices and each.low < each.high for each in family.parameters
-        )
+        parameters = family.parameters if isinstance(family, AbstractFamily) else ()
+        return any(not each.choices and each.low < each.high for each in parameters)
 
     def begin(self) -> Estimate:
         """Before the first observation."""
@@ -150,7 +152,7 @@ class Between(eqx.Module):
         moved = self._move_on(known, evidence)
         low, high = self.ends - self.position[moved.anchor][None]
         bounds = jnp.maximum(low, -FARTHEST), jnp.minimum(high, FARTHEST)
-        return replace(moved, delta=jnp.clip(jnp.linalg.solve(moved.information, moved.moment), *bounds))
+        return replace(moved, delta=jnp.clip(solve_unrolled(moved.information, moved.moment)[0], *bounds))
 
     def _move_on(self, estimate: Estimate, evidence: Evidence) -> Estimate:
         """From the likeliest member, where the one so far is refuted."""

@@ -30,7 +30,7 @@ import numpy as np
 from jaxtyping import Array
 
 from lqgap.adaptive.vtr.options import VTROptions, read_options
-from lqgap.adaptive.vtr.selection import ModelSelection, size_of_warmup
+from lqgap.adaptive.vtr.selection import ModelSelection
 from lqgap.arguments import FloatLike, read_count, read_positive, read_probability
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators import Finite
@@ -130,8 +130,8 @@ def calibrate(
         effort = np.mean(np.trace(np.asarray(optima.M), axis1=1, axis2=2))
         warm_up["sigma_u"] = sigma_u = float(np.sqrt(np.mean(optima.J) / effort))
         selection = ModelSelection(systems, optima, kind=options.selection, length=length)
-        warm_up["num_warmup"], warm_up["C_w"] = selection.calibrate(systems, optima, sigma_u)
-        size = np.append(size, size_of_warmup(systems, optima, sigma_u, warm_up["num_warmup"]))
+        warm_up["num_warmup"], warm_up["C_w"], largest = selection.calibrate(systems, optima, sigma_u)
+        size = np.append(size, largest)
     variance = np.ones(1) if weighting == "variance" else variance
     return VTRConstants(
         psi=float(np.mean(variance)),

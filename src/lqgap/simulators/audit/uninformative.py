@@ -11,10 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lqgap.simulators.finite import Finite
-from lqgap.systems.separation import excess_of, own_information
+from lqgap.systems.separation import LEAST_EXCESS, excess_of, own_information
 
 LEAST_NATS = 1e-4  # a step: with less, ten thousand steps bring less than one nat
-LEAST_EXCESS = 1e-3  # in units of J: less is not worth a word
 MOST_NAMED, MOST_MEMBERS = 3, 1000
 Array = np.ndarray
 REMEDY = 'learners over a class and trained policies probe for it, unless probe = "off"'
