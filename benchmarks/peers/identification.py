@@ -23,7 +23,8 @@ import scipy.linalg
 
 import lqgap as lg
 from benchmarks.peers import peer
-from lqgap.identification import estimate_markov, exact_markov, probing_for_gains, realize
+from lqgap.identification import estimate_markov, exact_markov, realize
+from lqgap.simulators import Finite
 
 NUM_PARAMETERS = 20
 BLOCK_ROWS = (5, 8, 12)
@@ -139,11 +140,24 @@ def run(
     )
 
 
+def _amplitudes(members: Finite, num_steps: int) -> np.ndarray:
+    """Of every input, by the Fisher information T sigma^2 (B'XB)_jj of its gain on the worst member.
+
+    X = Abar'X Abar + C'S^-1 C , Abar = A - FC of the predictor.
+    """
+    information = []
+    for plant, optimum in ((plant, lg.solve(plant)) for plant in members):
+        A, B, C, F, S = (np.asarray(x) for x in (plant.A, plant.B, plant.C, optimum.F, optimum.S))
+        X = scipy.linalg.solve_discrete_lyapunov((A - F @ C).T, C.T @ np.linalg.solve(S, C))
+        information.append(np.diagonal(B.T @ X @ B))
+    return 1 / (GAIN_ERROR * np.sqrt(num_steps * np.min(information, axis=0)))
+
+
 def _known(name: str, num_steps: int, num_records: int) -> tuple[Judge, Figures]:
     """The nominal plant, with inputs that would tell each gain to GAIN_ERROR if all else were known."""
     family = FAMILIES[name]()
     plant = family.nominal()
-    sigma_u = probing_for_gains(family.grid(2), num_steps=num_steps, error=GAIN_ERROR)
+    sigma_u = _amplitudes(family.grid(2), num_steps)
     records = [record(plant, sigma_u, num_steps, seed) for seed in range(num_records)]
     exact = exact_markov(lg.solve(plant), plant, length=NUM_PARAMETERS)
     truth = np.asarray(exact.of_outputs), np.asarray(exact.of_inputs)

@@ -94,7 +94,7 @@ def compare(
     Args:
         methods: names, with options as "thompson{lazy = true}", or methods by name; by default all.
         families: names, with quantities and points as "dc_motor{points = 3}", files of studies, or families
-            and classes by name; by default eight built-in ones.
+            and classes by name; by default nine built-in ones.
         seeds: of the noise, or how many.
         folder: where results are kept, if they are.
         processes: that compute.
