@@ -4,11 +4,13 @@ import functools
 
 import jax
 import numpy as np
+import pytest
 
 import lqgap as lg
 from lqgap.adaptive import LQGVTR, CertaintyEquivalence
-from lqgap.policies import ModelBank, ProbingBank, StationaryLQG
+from lqgap.policies import ModelBank, ProbingBank, StationaryLQG, Zero
 from lqgap.training import TrainingOptions
+from lqgap.training.task import Outcome, TrainingTask
 
 HORIZON = 200
 SHORT = TrainingOptions(
@@ -78,3 +80,14 @@ def test_a_candidate_that_is_best_is_returned_and_named():
     least = min(dict(result.compared).values())
     assert dict(result.compared)[result.returned] <= 1.03 * least
     assert np.isfinite(result.worst_gap)
+
+
+def test_what_was_given_is_returned_and_named_where_all_that_was_tried_is_worse():
+    motors = lg.plants.dc_motor().grid(2)
+    bank, idle = ModelBank(motors.systems), Zero(num_inputs=1, num_outputs=1)
+    task = TrainingTask(bank, 20, jax.random.key(0), SHORT, None, None, True)
+    outcome = Outcome(idle, motors, np.full(4, 0.25), is_converged=True, is_robust=True)
+    with pytest.warns(lg.LqgapWarning, match="ended where it began"):
+        result = task.result(outcome)
+    assert result.policy is bank
+    assert result.returned == "as given"

@@ -139,7 +139,7 @@ def coordinate_distances(
 def coordinate_forms(
     systems: LQG, optima: Optimum, *, length: int, method: str
 ) -> tuple[Realization, Float[Array, "member state output"]]:
-    """Of every member, what the balanced or the printed set compares: A, B, C, and F or L."""
+    """The matrices of every member that the balanced or the printed set compares: A, B, C, and F or L."""
     if method == "printed":
         return jax.vmap(innovation_form)(optima, systems), optima.L
     exact = _markov_of(optima, systems, length)

@@ -100,11 +100,11 @@ class ProbingBank(AbstractWrapper):
         return True
 
     def trainable(self) -> Any:
-        """What is trainable in the bank, and three numbers of the probe."""
+        """The trainable parts of the bank, and three numbers of the probe."""
         return self.only(lambda policy: (policy.bank, policy.probe.tuning))
 
     def init(self, key: PRNGKeyArray) -> ProbingMemory:
-        """Before the first observation."""
+        """The memory before the first observation."""
         key_bank, key_start, key = jax.random.split(key, 3)
         return ProbingMemory(self.bank.init(key_bank), self.probe.begin(key_start), key)
 

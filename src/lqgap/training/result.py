@@ -25,7 +25,7 @@ class TrainingResult(eqx.Module):
     num_skipped: int = eqx.field(static=True)  # updates that blew up and were undone
     is_converged: bool = eqx.field(static=True)  # stopped by itself, before the steps were used up
     improvement: float = eqx.field(static=True)  # of the worst or mean gap, relative to that of the start
-    returned: str = eqx.field(static=True, default="as trained")  # which of those compared
+    returned: str = eqx.field(static=True, default="as trained")  # "as given" if all that was tried is worse
     compared: tuple[tuple[str, float], ...] = eqx.field(
         static=True, default=()
     )  # and their worst or mean gaps

@@ -40,7 +40,7 @@ SEARCH_ROLLOUTS = 128
 FRESH = 4  # times the rollouts of a validation
 LEAST_USE = 0.1  # of a probe, from which policies that probe are tried
 ALIKE, LONG = 0.03, 4  # relative: by so little gaps are alike, and what counts is the gap of so many horizons
-TRAINED, PROBING = "as trained", "probing bank"
+GIVEN, TRAINED, PROBING = "as given", "as trained", "probing bank"  # names of what is returned
 
 DrawMembersFn = Callable[[Array, int], Finite]  # of the members of so many updates
 
@@ -322,7 +322,7 @@ class TrainingTask:
             num_skipped=self.num_skipped,
             is_converged=outcome.is_converged,
             improvement=_improvement(min(scores), scores[1]),
-            returned=self.returned,
+            returned=GIVEN if is_worse else self.returned,
             compared=tuple(self.compared.items()),
         )
         for complaint in _complaints(result):

@@ -320,8 +320,8 @@ class LQGVTR(AbstractLearner):
         left = memory.evidence.likely_members(memory.allowed, delta=constants.delta)
         if (selection := self.selection) is not None:
             radius = jnp.sqrt(constants.C_w / constants.num_warmup)
-            select = lambda _, selection, *seen: selection.left(*seen)  # noqa: E731
-            left = rarely(select, is_now, left, selection, memory.stream, radius)
+            seen = selection, memory.stream, radius
+            left = rarely(lambda _, chooser, *given: chooser.left(*given), is_now, left, *seen)
         planned = self._plan(replace(memory, allowed=left), left)
         return jax.tree.map(lambda new, old: jnp.where(is_now, new, old), planned, memory)
 
@@ -367,7 +367,7 @@ class LQGVTR(AbstractLearner):
         return memory, jnp.where(self._is_over(memory), 0.0, u)
 
     def _mean(self, memory: VTRMemory) -> Float[Array, " input"]:
-        """Of the members of which no loop with that acted on is unstable, the mean by the posterior."""
+        """The posterior mean of inputs, of members that the chosen one stabilises and that stabilise it."""
         excess, chosen = self.plans.excess, memory.acts_on
         is_near = jnp.isfinite(excess[chosen]) & jnp.isfinite(excess[:, chosen])
         weights = jax.nn.softmax(memory.evidence.log_likelihood) * is_near

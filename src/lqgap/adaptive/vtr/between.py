@@ -34,7 +34,7 @@ STEP = 0.1  # of the differences that derivatives are taken by, in the same unit
 
 
 class Model(eqx.Module):
-    """What a filter and its controller are made of; of members, or their derivatives by each parameter."""
+    """A filter and its controller; of members, or their derivatives by each parameter."""
 
     A: Array
     B: Array
@@ -44,7 +44,7 @@ class Model(eqx.Module):
 
     @staticmethod
     def of(members: Finite) -> "Model":
-        """Those of the members."""
+        """The models of the members."""
         systems, optima = members.systems, members.optima()
         return Model(systems.A, systems.B, systems.C, optima.L, optima.K)
 
@@ -65,7 +65,7 @@ class Estimate(eqx.Module):
 
     @property
     def is_sharp(self) -> Bool[Array, ""]:
-        """Whether it is to be acted on."""
+        """True once the parameters are known well enough to act by."""
         units = jnp.eye(len(self.moment))
         variances = jax.vmap(lambda unit: unit @ solve_unrolled(self.information, unit)[0])(units)
         return jnp.all(variances < SHARP**2)
@@ -77,7 +77,7 @@ class Estimate(eqx.Module):
 
 
 class Between(eqx.Module):
-    """How the members change with their parameters."""
+    """Derivatives of the members by their parameters, and the estimate of a plant between them."""
 
     members: Model
     slopes: Model
@@ -108,12 +108,12 @@ class Between(eqx.Module):
 
     @staticmethod
     def fits(family: AbstractFamily | Finite | None) -> bool:
-        """Whether a family has plants between its members."""
+        """True if some parameter of the family is an interval, so that plants lie between members."""
         parameters = family.parameters if isinstance(family, AbstractFamily) else ()
         return any(not each.choices and each.low < each.high for each in parameters)
 
     def begin(self) -> Estimate:
-        """Before the first observation."""
+        """The estimate before the first observation: that of a member."""
         n, d, zeros = self.members.A.shape[-1], self.position.shape[1], jnp.zeros
         return Estimate(jnp.asarray(0), zeros(d), zeros((d, d)), zeros(d), zeros(n), zeros((d, n)))
 
@@ -125,7 +125,7 @@ class Between(eqx.Module):
         y: Float[Array, " output"],
         u_last: Float[Array, " input"],
     ) -> Estimate:
-        """After an observation that the evidence has in it."""
+        """The estimate after an observation, which the evidence already has."""
         member, slopes = take((self.members, self.slopes), estimate.anchor)
         L, law = take(filters.at(evidence.time - 1), estimate.anchor)
         member = replace(member, L=L)
@@ -155,7 +155,7 @@ class Between(eqx.Module):
         return replace(moved, delta=jnp.clip(solve_unrolled(moved.information, moved.moment)[0], *bounds))
 
     def _move_on(self, estimate: Estimate, evidence: Evidence) -> Estimate:
-        """From the likeliest member, where the one so far is refuted."""
+        """The estimate relative to the likeliest member, if the one so far is refuted."""
         best, anchor = jnp.argmax(evidence.log_likelihood), estimate.anchor
         is_refuted = evidence.log_likelihood[best] > evidence.log_likelihood[anchor] + REFUTED
         apart = self.position[anchor] - self.position[best]
@@ -170,6 +170,6 @@ class Between(eqx.Module):
         return parameters[estimate.anchor] + estimate.delta @ self.units
 
     def input(self, estimate: Estimate) -> Float[Array, " input"]:
-        """What the model's own controller does."""
+        """The input of the model's own controller."""
         member, slopes = take((self.members, self.slopes), estimate.anchor)
         return -member.moved(slopes, estimate.delta).K @ estimate.xhat

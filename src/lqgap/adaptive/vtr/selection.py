@@ -44,7 +44,7 @@ class ModelSelection(eqx.Module):
 
     @eqx.filter_jit
     def distances(self, moments: Moments) -> Float[Array, " member"]:
-        """Of every member from the plant of these moments."""
+        """The distance of every member from the plant that these moments tell of."""
         sizes = self.regression.length, self.regression.num_outputs, self.regression.num_inputs
         parameters = regress(moments, sizes, jnp.asarray(self.regression.ridge)).parameters
         return form_distances(self.forms, self.gains, parameters, method=self.kind)
@@ -56,10 +56,8 @@ class ModelSelection(eqx.Module):
 
     def calibrate(self, systems: LQG, optima: Optimum, sigma_u: float) -> tuple[int, float, float]:
         """T_w, C_w, and the root mean square of beliefs until then."""
-        length, rows = (
-            self.regression.length,
-            np.unique(np.linspace(0, len(optima.J) - 1, MOST_MEMBERS).astype(int)),
-        )
+        length = self.regression.length
+        rows = np.unique(np.linspace(0, len(optima.J) - 1, MOST_MEMBERS).astype(int))
         ys, us, sizes = random_records(*take((systems, optima), rows), sigma_u)
         each = zip(np.concatenate(ys), np.concatenate(us), strict=True)
         found = [[self.distances(window_moments(y[:n], u[:n], length)) for n in WAITS] for y, u in each]

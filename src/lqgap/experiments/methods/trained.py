@@ -28,7 +28,7 @@ class AbstractTrained(AbstractMethod):
         """The policy after training, taken up where checkpoints left it."""
         from lqgap.errors import warn
         from lqgap.training import Monitor, TrainingOptions
-        from lqgap.training.task import TRAINED
+        from lqgap.training.task import GIVEN, TRAINED
 
         result = self.train_fn()(
             self._start(setting),
@@ -45,7 +45,7 @@ class AbstractTrained(AbstractMethod):
             limits=setting.limits,
             ends=setting.ends,
         )
-        if result.returned != TRAINED:
+        if result.returned not in (GIVEN, TRAINED):
             gaps = ", ".join(f"{name} {gap:.3g}" for name, gap in result.compared)
             warn(f"a {result.returned} is returned: of all tried it loses least ({gaps})")
         return Made(result.policy, result.history, result.has_improved)

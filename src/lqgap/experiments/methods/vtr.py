@@ -43,7 +43,7 @@ class VTR(AbstractMethod):
         gt=0,
         lt=1,
         examples=[0.01],
-        description="of losing the truth; 0.05, or 1 / horizon",
+        description="probability of losing the truth: 0.05, or as in the paper 1 / horizon",
     )
     warmup: int = Field(
         default=0, ge=0, le=1_000_000, description="steps of random inputs before members are selected"
