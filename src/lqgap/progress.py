@@ -1,23 +1,160 @@
-"""Progress of long work, on standard error, and only where somebody watches."""
+"""What long work is doing, on standard error, and the time that it may take.
+
+Work that may take long is done inside of `track`. Every few seconds a line says how far it is, also where
+standard error is a file and while nothing but the compiler runs; on a terminal the line is overwritten. Work
+that can end early asks `is_spent` between its pieces, and then returns the best that it holds.
+"""
 
 import contextlib
+import re
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lqgap.errors import InvalidArgumentError
+
+SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+TIME = re.compile(r" *([-+0-9.eE]+) *([A-Za-z]+) *")
+IN_A_FILE, ON_A_TERMINAL = 8.0, 0.5  # seconds between two lines
+CLEARED = "\r\x1b[2K"  # the line of a terminal
+
+
+def read_time(text: str) -> tuple[float, str] | None:
+    """The number and the unit of a time such as "2 min"; None for another text."""
+    found = TIME.fullmatch(text)
+    try:
+        return (float(found[1]), found[2]) if found and found[2] in SECONDS else None
+    except ValueError:
+        return None
+
+
+@dataclass
+class Budget:
+    """The time that some work may take, and whether the work was cut because it had passed."""
+
+    seconds: float
+    folder: Path | None = None  # where work that is cut leaves what a larger budget goes on from
+    is_cut: bool = False
+    begun: float = field(default_factory=time.monotonic)
+
+    def is_late(self, share: float) -> bool:
+        """Whether more than this share of the time has passed."""
+        return time.monotonic() - self.begun > share * self.seconds
+
+
+_BUDGETS: ContextVar[tuple[Budget, ...]] = ContextVar("budgets", default=())
 
 
 @contextlib.contextmanager
-def track(what: str, *, total: int | None) -> Iterator[Callable[..., None]]:
-    """A function that advances a bar by so many units of work, with a note; silent if nobody watches."""
-    if not sys.stderr.isatty():
-        yield lambda amount, note="": None  # noqa: ARG005
-        return
-    from rich.console import Console
-    from rich.progress import Progress
+def time_budget(time: str | float, *, folder: Path | None = None) -> Iterator[Budget]:
+    """Let the work inside take about so long: bounds, searches and training then return the best they hold.
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=total)
+    Args:
+        time: such as "2 min", or in seconds.
+        folder: where bounds that are cut leave what a larger budget goes on from.
+    """
+    found = read_time(time) if isinstance(time, str) else (time, "s")
+    if found is None or not isinstance(found[0], int | float) or not found[0] > 0:
+        raise InvalidArgumentError(f"time is {time!r:.40}, expected seconds or a time such as '2 min'")
+    budget = Budget(found[0] * SECONDS[found[1]], folder)
+    token = _BUDGETS.set((*_BUDGETS.get(), budget))
+    try:
+        yield budget
+    finally:
+        _BUDGETS.reset(token)
 
-        def advance(amount: int, note: str = "") -> None:
-            bar.update(task, advance=amount, description=f"{what} {note}".strip())
 
-        yield advance
+def is_spent(share: float = 1.0) -> bool:
+    """Whether this share of a budget has passed: whoever asks then stops, and its result counts as cut."""
+    budgets = _BUDGETS.get()
+    late = any(budget.is_late(share) for budget in budgets)
+    for budget in budgets:
+        budget.is_cut |= late
+    return late
+
+
+def is_cut() -> bool:
+    """Whether something was cut, of what goes on under a budget."""
+    return any(budget.is_cut for budget in _BUDGETS.get())
+
+
+def held_file(name: str) -> Path | None:
+    """The file of what work of this name holds when it is cut; None where nothing is kept."""
+    folders = [budget.folder for budget in _BUDGETS.get() if budget.folder is not None]
+    return folders[-1] / f"{name}.safetensors" if folders else None
+
+
+@dataclass
+class _Work:
+    what: str
+    total: int | None
+    done: int = 0
+    note: str = ""
+    begun: float = field(default_factory=time.monotonic)
+
+    def advance(self, amount: int, note: str = "") -> None:
+        self.done, self.note = self.done + amount, note
+
+    def __str__(self) -> str:
+        count = "" if self.total is None else f" {self.done} of {self.total}"
+        return f"{self.what}{count} {self.note}".strip()
+
+
+class Reporter:
+    """Writes lines to standard error, and now and then one about the work that goes on."""
+
+    def __init__(self) -> None:
+        self.is_silent = False
+        self.work: list[_Work] = []
+        self.lock = threading.Lock()
+        self.is_shown = False  # a line that is to be overwritten
+
+    def write(self, line: str, *, stays: bool = True) -> None:
+        """A line, which stays, or is overwritten by the next one."""
+        if self.is_silent:
+            return
+        with self.lock, contextlib.suppress(OSError, ValueError):  # nobody can read it
+            sys.stderr.write((CLEARED if self.is_shown else "") + line + ("\n" if stays and line else ""))
+            sys.stderr.flush()
+            self.is_shown = not stays
+
+    def watch(self, stop: threading.Event) -> None:
+        """Say what goes on until it is over."""
+        on_terminal = sys.stderr.isatty()
+        while not stop.wait(ON_A_TERMINAL if on_terminal else IN_A_FILE):
+            if work := list(self.work):
+                seconds = time.monotonic() - work[0].begun
+                told = ": ".join(map(str, (work[0], *work[1:][-1:])))
+                line = f"  {told} ({seconds:.0f} s)"
+                self.write(line[:100] if on_terminal else line, stays=not on_terminal)
+
+    @contextlib.contextmanager
+    def watched(self, work: _Work) -> Iterator[None]:
+        """Tell of work as long as it goes on."""
+        stop = threading.Event()
+        self.work.append(work)
+        if len(self.work) == 1:
+            threading.Thread(target=self.watch, args=(stop,), daemon=True).start()
+        try:
+            yield
+        finally:
+            stop.set()
+            self.work.remove(work)
+            if self.is_shown:
+                self.write("")
+
+
+REPORTER = Reporter()
+
+
+@contextlib.contextmanager
+def track(what: str, *, total: int | None = None) -> Iterator[Callable[..., Any]]:
+    """A function that counts pieces of work, with a note: `advance(amount, note)`."""
+    work = _Work(what, total)
+    with REPORTER.watched(work):
+        yield work.advance

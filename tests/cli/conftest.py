@@ -12,6 +12,7 @@ from lqgap.theory.lower_bounds import ranges
 
 TINY = """
 horizon = 4
+budget = "none"
 [plant]
 family = "unknown_sign"
 [methods]

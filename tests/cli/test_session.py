@@ -29,22 +29,28 @@ def test_without_a_file_there_is_a_study_and_the_seed_can_be_chosen(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "shown"),
+    ("options", "told"),
     [
-        ({"verbose": False, "quiet": False}, False),
-        ({"verbose": True, "quiet": False}, True),
-        ({"verbose": True, "quiet": True}, False),
+        (
+            {"verbose": False, "quiet": False},
+            "begin audit; then bank, bounds\nbegin optimum\ndone optimum 1.2 s\n",
+        ),
+        (
+            {"verbose": True, "quiet": False},
+            "begin audit; then bank, bounds\ndone audit 0.5 s\nbegin optimum\ndone optimum 1.2 s\n",
+        ),
+        ({"verbose": True, "quiet": True}, ""),
     ],
 )
-def test_progress_is_on_standard_error_and_only_if_wanted(capsys, options, shown):
+def test_progress_is_on_standard_error_also_in_a_file(capsys, options, told):
+    """What begins and what is left, once; how long it took, if it was long."""
     progress = Progress(**options)
-    progress("audit", None)
-    progress("audit", 1.25)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert ("done audit 1.2 s" in err) == shown
+    for name, seconds in (("audit", 0.5), ("optimum", 1.25)):
+        progress(name, None, ("bank", "bounds"))
+        progress(name, seconds, ("bank", "bounds"))
+    assert capsys.readouterr() == ("", told)
     progress.notice("look here")
-    assert (capsys.readouterr().err == "note: look here\n") != options["quiet"]
+    assert capsys.readouterr().err == ("" if options["quiet"] else "note: look here\n")
 
 
 def test_a_text_steers_no_terminal():

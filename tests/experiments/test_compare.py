@@ -56,7 +56,7 @@ def test_bad_arguments_are_named_before_any_work(signs, arguments, message):
 def test_what_was_computed_is_not_computed_again(signs, tmp_path, monkeypatch):
     first = small(["map"], signs, folder=tmp_path)
     told = []
-    again = small(["map", "bank"], signs, folder=tmp_path, progress=lambda name, _: told.append(name))
+    again = small(["map", "bank"], signs, folder=tmp_path, progress=lambda name, *_: told.append(name))
     assert told == ["bank on signs"]
     assert again.cells[0] == first.cells[0]
     monkeypatch.setattr(module, "work", lambda _: pytest.fail("it was known"))

@@ -34,7 +34,7 @@ def test_a_run_leaves_its_record_its_study_and_its_policies(small, finished):
 def test_a_finished_run_is_read_back_without_computing(small, finished):
     folder, record = finished
     seen = []
-    assert transfer(*small, folder, progress=lambda name, seconds: seen.append(name)) == record
+    assert transfer(*small, folder, progress=lambda name, seconds, _: seen.append(name)) == record
     assert seen == []
 
 
@@ -66,7 +66,7 @@ def test_what_is_missing_is_computed_again_to_the_same_end(small, finished, tmp_
     again = transfer(
         *small,
         copy,
-        progress=lambda name, seconds: computed.append(name) if seconds is None else None,
+        progress=lambda name, seconds, _: computed.append(name) if seconds is None else None,
         notice=told.append,
     )
     assert {"horizons bank", "gaps robust"} <= set(computed)
@@ -89,7 +89,7 @@ def test_a_changed_study_does_not_take_stale_rows(small, finished):
         changed,
         source,
         folder,
-        progress=lambda name, seconds: computed.append(name) if seconds is None else None,
+        progress=lambda name, seconds, _: computed.append(name) if seconds is None else None,
     )
     assert "gaps bank" in computed
     assert other.gaps.methods[0] != record.gaps.methods[0]
@@ -225,7 +225,7 @@ def test_results_of_other_code_are_kept_and_not_used(tmp_path, monkeypatch):
     first = transfer(*study, tmp_path, notice=told.append)
     monkeypatch.undo()
     again = transfer(
-        *study, tmp_path, notice=told.append, progress=lambda name, seconds: computed.append(name)
+        *study, tmp_path, notice=told.append, progress=lambda name, seconds, _: computed.append(name)
     )
     assert same(first.model_copy(update={"methods": again.methods}), again)  # names of policy files differ
     assert "audit" in computed
@@ -237,4 +237,4 @@ def test_results_of_other_code_are_kept_and_not_used(tmp_path, monkeypatch):
 def test_a_place_that_cannot_be_written_is_refused_before_any_work(small, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(lg.InvalidArgumentError, match="file"):
-        transfer(*small, tmp_path / "file", progress=lambda name, seconds: pytest.fail(name))
+        transfer(*small, tmp_path / "file", progress=lambda name, seconds, _: pytest.fail(name))

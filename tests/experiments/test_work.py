@@ -3,11 +3,20 @@ import warnings
 import pytest
 
 import lqgap as lg
+from lqgap.experiments import budgets
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants
-from lqgap.experiments.record import Estimate
+from lqgap.experiments.record import Number
+from lqgap.experiments.results import Result
 from lqgap.experiments.store import Store
 from lqgap.experiments.work import Work
+from lqgap.progress import is_spent
+
+
+class Figure(Result):
+    """What the units of these tests find."""
+
+    mean: Number
 
 
 @pytest.mark.parametrize("value", [1 / 3, float("inf"), float("nan")])
@@ -16,13 +25,15 @@ def test_what_is_computed_is_what_is_found_later(small, tmp_path, value):
 
     def compute(_):
         warnings.warn("be careful", lg.LqgapWarning, stacklevel=1)
-        return Estimate(mean=value, stderr=0.0)
+        return Figure(mean=value)
 
     works = [
-        Work(Plants(*small, trust=False), store, lambda name, seconds: told.append((name, seconds is None)))
+        Work(
+            Plants(*small, trust=False), store, lambda name, seconds, _: told.append((name, seconds is None))
+        )
         for _ in range(2)
     ]
-    first, second = (work.do(Estimate, "work", {}, compute) for work in works)
+    first, second = (work.do(Figure, "work", {}, compute) for work in works)
     assert repr(first) == repr(second) == repr(compute_quietly(compute))
     assert told == [("work", True), ("work", False), ("work", False)]
     assert works[0].warnings == works[1].warnings == ["be careful"]
@@ -38,7 +49,7 @@ def compute_quietly(compute):
 def test_without_a_store_nothing_is_kept(small):
     values = iter([1.0, 2.0])
     work = Work(Plants(*small, trust=False))
-    found = [work.do(Estimate, "work", {}, lambda _: Estimate(mean=next(values), stderr=0.0)) for _ in "ab"]
+    found = [work.do(Figure, "work", {}, lambda _: Figure(mean=next(values))) for _ in "ab"]
     assert [each.mean for each in found] == [1.0, 2.0]
 
 
@@ -47,9 +58,7 @@ def test_what_is_computed_anew_takes_the_place_of_what_was_known(small, tmp_path
     work = Work(Plants(*small, trust=False), Store(tmp_path / "store.sqlite"))
 
     def do(**options):
-        return work.do(
-            Estimate, "work", {}, lambda _: Estimate(mean=next(values), stderr=0.0), **options
-        ).mean
+        return work.do(Figure, "work", {}, lambda _: Figure(mean=next(values)), **options).mean
 
     assert [do(), do(), do(anew=True), do()] == [1.0, 1.0, 2.0, 2.0]
 
@@ -81,3 +90,48 @@ def test_a_method_that_fails_is_left_out_and_trouble_of_the_run_is_not_hidden(sm
     for error in (lg.CorruptFileError("damaged"), lg.StorageError("full"), ZeroDivisionError()):
         with pytest.raises(type(error)):
             work.attempt("bank", lambda error=error: fail(error))
+
+
+def test_a_unit_that_is_cut_says_so_and_a_larger_budget_goes_on_from_it(small, tmp_path, monkeypatch):
+    """What was not cut holds for every budget; what was cut is kept for its own alone."""
+    study, source = small
+    store, given = Store(tmp_path / "store.sqlite"), []
+
+    def do(budget, *, late):
+        work = Work(Plants(study.model_copy(update={"budget": budget}), source, trust=False), store)
+
+        def compute(held):
+            given.append(None if held is None else held.mean)
+            return Figure(mean=(0 if held is None else held.mean) + 1 + is_spent(0.0 if late else 1.0))
+
+        return work.do(Figure, "train robust", {}, compute), work.warnings
+
+    monkeypatch.setattr(budgets, "SHARE", 1e6)
+    first, told = do("1 h", late=True)
+    assert (first.mean, first.cut) == (2.0, True)
+    assert told[0].startswith("train robust was cut after ")
+    assert do("1 h", late=False) == (first, told)
+    assert do("2 h", late=True)[0].mean == 4.0
+    whole, none = do("3 h", late=False)
+    assert (whole.mean, whole.cut, none) == (5.0, False, [])
+    assert do("none", late=True)[0] == whole == do("1 h", late=True)[0]
+    assert given == [None, 2.0, 4.0]
+
+
+def test_units_that_take_long_share_the_time_of_a_study(small):
+    def seconds(name, **changes):
+        plants = Plants(small[0].model_copy(update=changes), small[1], trust=False)
+        return budgets.limit(plants, name)
+
+    names = list(small[0].methods.chosen)
+    trained = [name for name, method in small[0].methods.chosen.items() if method.kind == "trained"]
+    units = [
+        "class",
+        "lower bound",
+        *(f"train {name}" for name in trained),
+        *(f"gaps {name}" for name in names),
+    ]
+    assert sum(seconds(unit, budget="10 h") for unit in units) == pytest.approx(36_000, rel=1e-3)
+    assert seconds("lower bound", budget="none") == float("inf")
+    assert seconds("audit", budget="1 min") == float("inf")
+    assert seconds("class", budget="auto") < seconds("class", budget="auto", horizon=100_000)

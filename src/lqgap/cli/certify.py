@@ -22,6 +22,7 @@ def run_certify(
     workspace = open_workspace(path, seed=seed, trust=trust)
 
     from lqgap.evaluation.tails import FEWEST
+    from lqgap.experiments.budgets import allotted
     from lqgap.experiments.plants import key_for
     from lqgap.experiments.units import NOISE
     from lqgap.policies import load_policy
@@ -29,21 +30,23 @@ def run_certify(
     from lqgap.theory import RangesBound, certify
 
     family = workspace.plants.family
-    certificate = certify(
-        load_policy(policy),
-        family if isinstance(family, AbstractFamily) else workspace.members,
-        horizon=workspace.study.horizon,
-        key=key_for(workspace.study.seed, NOISE),
-        num_rollouts=rollouts or max(workspace.study.evaluation.rollouts, FEWEST),
-        limits=workspace.plants.limits,
-        ends=workspace.study.ends,
-    )
+    with allotted(workspace.plants, "lower bound and worst gap") as budget:
+        certificate = certify(
+            load_policy(policy),
+            family if isinstance(family, AbstractFamily) else workspace.members,
+            horizon=workspace.study.horizon,
+            key=key_for(workspace.study.seed, NOISE),
+            num_rollouts=rollouts or max(workspace.study.evaluation.rollouts, FEWEST),
+            limits=workspace.plants.limits,
+            ends=workspace.study.ends,
+        )
     row: dict[str, Any] = {
         "over": certificate.over,
         "lower": certificate.lower,
         "upper": certificate.upper,
         "factor": float(certificate.factor),
         "kind": certificate.bound.kind,
+        "cut": budget.is_cut,
     } | ({"doubt": certificate.doubt} if certificate.doubt else {"confidence": certificate.confidence})
     told = {"worst": certificate.describe_worst(), "reasons": list(certificate.bound.reasons)}
     title = f"The best possible worst gap, and that of {policy.name}"

@@ -47,7 +47,7 @@ Trust = Annotated[
 ]
 Figures = Annotated[bool, typer.Option("--figures", help="Also write every figure as PNG and SVG.")]
 Verbose = Annotated[
-    bool, typer.Option("-v", "--verbose", help="Show progress even when stderr is not a terminal.")
+    bool, typer.Option("-v", "--verbose", help="Also show how long short units of work took.")
 ]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show neither progress nor notes.")]
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 import unicodedata
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,9 @@ from lqgap.experiments.methods import METHODS
 from lqgap.experiments.methods.base import AbstractMethod
 from lqgap.experiments.parsing import Source, default_study, read_study
 from lqgap.experiments.study import Study
+from lqgap.progress import REPORTER
+
+LONG = 1.0  # seconds: of a unit that takes less, only the begin is told
 
 
 def prepare_jax() -> None:
@@ -94,24 +96,25 @@ def shown(*lines: str) -> str:
 
 
 class Progress:
-    """A line on standard error for every unit of work; by default only in a terminal."""
+    """Lines on standard error: what begins and what is left, what took long, what to know."""
 
     def __init__(self, *, verbose: bool, quiet: bool):
-        self.console = Console(stderr=True)
-        self.is_quiet = quiet
-        self.is_shown = not quiet and (verbose or sys.stderr.isatty())
+        self.is_verbose, self.is_quiet, self.told = verbose, quiet, ()
+        REPORTER.is_silent = quiet
 
-    def __call__(self, name: str, seconds: float | None) -> None:
+    def __call__(self, name: str, seconds: float | None, left: tuple[str, ...] = ()) -> None:
         """A unit begins (no seconds yet), or is done."""
-        if self.is_shown and seconds is not None:
-            self.say(f"[green]done[/] {shown(name)} [dim]{seconds:.1f} s[/]")
+        if seconds is None:
+            ahead = f"; then {', '.join(left)}" if left and left != self.told else ""
+            self.told = left
+            self.say(f"begin {name}{ahead}")
+        elif self.is_verbose or seconds >= LONG:
+            self.say(f"done {name} {seconds:.1f} s")
 
     def say(self, text: str) -> None:
-        """A line, if progress is shown."""
-        if self.is_shown:
-            self.console.print(text, highlight=False)
+        """A line."""
+        REPORTER.write(printable(text))
 
     def notice(self, text: str) -> None:
         """Something that a user should know, whether progress is shown or not."""
-        if not self.is_quiet:
-            print(f"note: {printable(text)}", file=sys.stderr)
+        self.say(f"note: {text}")

@@ -48,7 +48,7 @@ def run_sweep(
     varied = read_over(over)
 
     def tell(done: int, total: int) -> None:
-        progress.say(f"[green]done[/] {done} of {total}")
+        progress.say(f"done {done} of {total}")
 
     with _client(where) as client:
         rows = sweep(

@@ -17,7 +17,10 @@ def run_train(path: Path | None, output: Path, *, method: str, seed: int | None,
         raise InvalidArgumentError(f"the method {method!r} knows the plant: there is no policy to save")
     workspace = open_workspace(path, seed=seed, trust=trust)
 
+    from lqgap.experiments.budgets import allotted
     from lqgap.policies import save_policy
 
     checkpoints = output.with_name(f"{output.name}.checkpoints")
-    save_policy(output, workspace.make(method, chosen, checkpoints).policy)
+    with allotted(workspace.plants, f"train {method}"):
+        policy = workspace.make(method, chosen, checkpoints).policy
+    save_policy(output, policy)

@@ -32,7 +32,15 @@ def run_transfer(
     if quick:
         study = study.quick()
         progress.notice("a first look: without training, online learning and bounds")
-    record = transfer(study, source, folder, trust=trust, progress=progress, notice=progress.notice)
+
+    def show(first: Record) -> None:
+        if not as_json:
+            print_record(first, folder)
+            progress.notice("the bounds are still to come; then the table is printed once more")
+
+    record = transfer(
+        study, source, folder, trust=trust, progress=progress, notice=progress.notice, show=show
+    )
     page = None
     try:
         page, *_ = write(record, folder, figures=figures)
@@ -71,7 +79,7 @@ def _gap_table(record: Record) -> Table:
         is_best, method = gaps.method == record.recommended, record.method(gaps.method)
         cells = (gaps.box_worst, gaps.grid_worst, gaps.real_worst, gaps.real_mean)
         table.add_row(
-            shown(method.label) + (" [red](unfit)[/]" if method.unfit else ""),
+            shown(method.label) + (" [red](unfit)[/]" if method.unfit else "") + " (cut)" * method.cut,
             *(show_estimate(cell) if cell else "-" for cell in cells),
             style="bold" if is_best else None,
         )

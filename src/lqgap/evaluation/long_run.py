@@ -16,6 +16,7 @@ from lqgap.evaluation.gap import begin_block, pad_marks, references_of, run_bloc
 from lqgap.evaluation.reference import Reference
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import LimitsLike, read_limits
+from lqgap.progress import is_spent
 from lqgap.simulators.finite import Members
 
 
@@ -31,6 +32,8 @@ def excess_in_the_long_run(
 ) -> Float[np.ndarray, "number member rollout"]:
     """What each of several horizons in turn costs above the optimum; infinite where it diverges.
 
+    A budget of time that ends leaves fewer horizons, two at least.
+
     Args:
         horizon: each has steps 0..horizon.
         num_rollouts: of every member, all at a time.
@@ -45,6 +48,8 @@ def excess_in_the_long_run(
     states = begin_block(policy, references, key, indices)
     marks, is_counted, found = pad_marks([horizon]), indices >= 0, []
     for number in range(num_horizons):
+        if number > 1 and is_spent():
+            break
         noise = jax.random.fold_in(key, number)
         block = run_block(policy, references, allowed, noise, indices, is_counted, marks, states)
         found.append(np.asarray(block.totals)[0])

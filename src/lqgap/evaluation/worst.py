@@ -26,6 +26,7 @@ from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS, draw_normals, rollout_key
 from lqgap.evaluation.reference import begin, excess, reference_of
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
+from lqgap.progress import is_spent
 from lqgap.simulators import Finite
 from lqgap.simulators.building import Branch, Formula
 from lqgap.simulators.family import AbstractFamily
@@ -35,6 +36,7 @@ NUM_STARTS = 2 * BATCH
 NUM_CLIMBERS, NUM_TRIALS = 4, 8  # of each climber in a climb: together one batch
 STRIDE = 0.25  # of the first climb, in units of the parameters' ranges
 APART = 0.2  # climbers start at least so far from each other, in these units
+BY_THEN = 0.5  # of a budget of time climbs end: what is found must still be judged
 FRESH = 4  # times as many rollouts on fresh noise
 
 Rows = Float[np.ndarray, "member parameter"]
@@ -178,6 +180,8 @@ class Search:
         stride = np.full(len(theta), STRIDE)
         rows = np.arange(len(theta))
         for _ in range(self.num_climbs):
+            if is_spent(BY_THEN):
+                break
             trials = theta[:, None] + stride[:, None, None] * self._directions(theta, random) * width
             trials = np.clip(trials, low, high)
             inside = self.family.is_inside(trials.reshape(-1, len(low))).reshape(trials.shape[:2])

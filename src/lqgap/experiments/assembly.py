@@ -127,6 +127,7 @@ def _method(name: str, measured: Measured) -> Method:
         policy_file=measured.trained.file,
         has_improved=measured.trained.has_improved,
         unfit=measured.judged.unfit,
+        cut=measured.trained.cut or measured.judged.cut,
         margins=measured.judged.margins,
     )
 
@@ -201,4 +202,5 @@ def _bracket(study: Study, results: Results, method: str) -> Bracket | None:
         over=lower.over,
         bounds_class=lower.bounds_class,
         reasons=lower.reasons,
+        cut=lower.cut or found.cut,
     )

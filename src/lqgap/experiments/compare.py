@@ -9,7 +9,7 @@ folder share the work. A method that fails on a class is left out there, with th
 import functools
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,11 +30,13 @@ from lqgap.experiments.store import Finished, Store, Unit
 from lqgap.experiments.transfer import STORE
 from lqgap.experiments.workers import Outcome, attempt, run_all
 from lqgap.files import require_folder
+from lqgap.progress import track
 from lqgap.states import fingerprint
 
 TRAINED_STEPS = 200  # that a trained policy is trained over
 MOST_SEEDS = 100_000
-Progress = Callable[[str, float | None], None]  # what was computed, and in how many seconds
+# What was computed, in how many seconds, and what is left.
+Progress = Callable[[str, float | None, tuple[str, ...]], None]
 
 
 @dataclass(frozen=True)
@@ -132,11 +134,11 @@ def compare(
         if store.has_other_code():
             notice(f"{store.path} has results of another version of lqgap, which are kept, not used")
     left_out = []
-    for outcome in _outcomes(missing, processes):
+    for outcome in _told(_outcomes(missing, processes), total=len(missing)):
         task = missing[outcome.index]
         if progress is not None:
-            seconds = sum(each[1] for each in outcome.answer.values()) if outcome.answer else None
-            progress(f"{task.name} on {task.family}", seconds)
+            seconds = sum(each[1] for each in outcome.answer.values()) if outcome.answer else 0.0
+            progress(f"{task.name} on {task.family}", seconds, ())
         if outcome.error is not None:
             left_out.append(LeftOut(family=task.family, method=task.name, reason=_reason(outcome.error)))
             cells |= _known([task])
@@ -202,6 +204,14 @@ def work(task: Task) -> dict[int, tuple[dict[str, Any], float]]:
         return _cell(task, horizon, found).model_dump(mode="json"), time.perf_counter() - start
 
     return {horizon: _keep(task, horizon, compute) for horizon in task.horizons}
+
+
+def _told(outcomes: Iterable[Outcome], *, total: int) -> Iterator[Outcome]:
+    """The same, while it is told how many there are so far."""
+    with track("compare", total=total) as advance:
+        for outcome in outcomes:
+            advance(1)
+            yield outcome
 
 
 def _keep(

@@ -18,6 +18,7 @@ from lqgap.experiments.record import Audit, Condition
 from lqgap.experiments.results import AuditedClass, GrownClass
 from lqgap.experiments.units import are_solvable
 from lqgap.policies import ModelBank
+from lqgap.progress import is_spent
 from lqgap.simulators import AbstractFamily, check_assumptions
 
 FAR = 1.5  # times the worst gap over the class: beyond it, a member is missing
@@ -29,13 +30,19 @@ NUM_ROLLOUTS = 64
 Rows = Float[np.ndarray, "_ parameter"]
 
 
-def grow(plants: Plants) -> GrownClass:
-    """The members that the class of a study is in need of, if the study leaves that open."""
+def grow(plants: Plants, held: GrownClass | None = None) -> GrownClass:
+    """The members that the class of a study is in need of, if the study leaves that open.
+
+    Args:
+        held: how far it has grown within a smaller budget of time.
+    """
     grid, family = plants.study.grid, plants.family
     if grid.points != "auto" or grid.sample is not None or not isinstance(family, AbstractFamily):
         return GrownClass()
     looks = [_look(plants, family, np.asarray(plants.members.parameters))]
-    while len(looks[-1].joining) and len(looks) <= NUM_ROUNDS:
+    if held is not None and held.added:
+        looks.append(_look(plants, family, np.concatenate([looks[0].rows, np.asarray(held.added)])))
+    while len(looks[-1].joining) and len(looks) <= NUM_ROUNDS and not is_spent():
         looks.append(_look(plants, family, np.concatenate([looks[-1].rows, looks[-1].joining])))
     first, best = looks[0], min(reversed(looks), key=lambda look: look.worst)
     if best is first:

@@ -7,7 +7,7 @@ class (grown where it is needed) -> audit -> optimum -> policies (trained, with 
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,8 @@ class Contender:
 def run_audit(work: Work, folder: Path) -> tuple[units.Workspace, AuditedClass]:
     """The study with the class that its audit leaves, and the audit."""
     task = work.study.model_dump(include={"horizon", "ends"})
-    grown = work.do(GrownClass, "class", task, lambda _: grow(work.plants))
+    work.ahead = (*work.study.methods.chosen, *(("bounds",) if work.study.evaluation.bounds else ()))
+    grown = work.do(GrownClass, "class", task, lambda held: grow(work.plants, held))
     work.plants = work.plants.with_members(grown.added)
     found = work.do(AuditedClass, "audit", task, lambda _: audit(work.plants, grown=grown.action))
     return units.Workspace(work.plants, found.kept, folder), found
@@ -72,14 +73,19 @@ def judge_plants(work: Work, workspace: units.Workspace) -> JudgedPlants:
 def judge_methods(work: Work, workspace: units.Workspace, judged_plants: JudgedPlants) -> Iterator[Contender]:
     """Make and judge one method after the other; one that fails is left out."""
     for name, method in work.study.methods.chosen.items():
+        work.ahead = work.ahead[1:]
         contend = functools.partial(_contend, work, workspace, judged_plants, name, method)
         contender = work.attempt(name, contend)
         if contender is not None:
             yield contender
 
 
-def compute(work: Work, folder: Path) -> Results:
-    """All units of a study."""
+def compute(work: Work, folder: Path, show: Callable[[Results], None] = lambda _: None) -> Results:
+    """All units of a study.
+
+    Args:
+        show: told what there is before bounds are computed.
+    """
     study = work.study
     if study.response is not None:
         make_schedule(work.plants)  # what is wrong with it is told before anything is computed
@@ -93,12 +99,14 @@ def compute(work: Work, folder: Path) -> Results:
     if work.left_out and all(METHODS[name].kind == "reference" for name in methods):
         reasons = "; ".join(f"{name}: {reason}" for name, reason in work.left_out.items())
         raise NotConvergedError(f"no method is left: {reasons}")
+    results = Results(audited.audit, judged_plants, methods, work.left_out, None, Theory())
     if not study.evaluation.bounds:
-        return Results(audited.audit, judged_plants, methods, work.left_out, None, Theory())
-    lower, theory = _bounds(work, workspace)
+        return results
+    work.ahead = ()
+    lower, theory = _bounds(work, workspace, lambda: show(results))
     found = choose({name: candidate(each.trained, each.judged) for name, each in methods.items()}).method
     worst = None if found is None else _worst(work, workspace, contenders[found])
-    return Results(audited.audit, judged_plants, methods, work.left_out, lower, theory, worst)
+    return replace(results, lower=lower, theory=theory, worst=worst)
 
 
 def _worst(work: Work, workspace: units.Workspace, each: Contender) -> WorstGap:
@@ -114,12 +122,24 @@ def _worst(work: Work, workspace: units.Workspace, each: Contender) -> WorstGap:
     )
 
 
-def _bounds(work: Work, workspace: units.Workspace) -> tuple[LowerBound | None, Theory]:
-    """What no policy can beat, and what the theory promises; what fails costs no more than itself."""
+def _bounds(
+    work: Work, workspace: units.Workspace, begin: Callable[[], None]
+) -> tuple[LowerBound | None, Theory]:
+    """What no policy can beat, and what the theory promises; what fails costs no more than itself.
+
+    Args:
+        begin: called before anything is computed.
+    """
+
+    def find(held: LowerBound | None) -> LowerBound:
+        begin()
+        found = bounds.lower_bound(workspace)
+        return found if held is None or held.value <= found.value else held
+
     study, lower = work.study, None
     horizons = study.model_dump(include={"horizon", "ends"}) | {"horizons": study.evaluation.horizons}
     try:
-        lower = work.do(LowerBound, "lower bound", horizons, lambda _: bounds.lower_bound(workspace))
+        lower = work.do(LowerBound, "lower bound", horizons, find)
     except (CorruptFileError, StorageError):  # trouble of the run, not of the bound
         raise
     except Exception as error:  # whatever it is, all methods are judged by now

@@ -1,7 +1,6 @@
 """The table [plant] of a study: a family by name, matrices, a file or a function, and its signals."""
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -9,8 +8,9 @@ import pydantic
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
 from lqgap.errors import LqgapError, warn
-from lqgap.experiments.expressions import NUMBER, names_in, read_formula, require_free_name
+from lqgap.experiments.expressions import names_in, read_formula, require_free_name
 from lqgap.experiments.methods.base import Table
+from lqgap.progress import SECONDS, read_time
 
 
 class Choices(Table):
@@ -77,7 +77,6 @@ DELAY_SCHEMA = {"anyOf": [*ENTRY_SCHEMA["anyOf"], {"type": "array", "items": ENT
 NamedMatrix = Annotated[list[Annotated[list[Entry], Field(min_length=1)]], Field(min_length=1)]
 
 
-SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 TimeUnit = Literal["ms", "s", "min", "h"]
 
 
@@ -216,8 +215,8 @@ def count_steps(value: Any, plant: Any) -> Any:
     """A number of steps as it is; that of a time such as "2 s", rounded up, if a step has a known length."""
     if not isinstance(value, str):
         return value
-    found = re.fullmatch(rf" *({NUMBER}) *([A-Za-z]+) *", value)
-    if found is None or found[2] not in SECONDS:
+    found = read_time(value)
+    if found is None or found[0] < 0:
         raise ValueError(
             f"expected a number of steps, or a time in one of {', '.join(SECONDS)}, such as '2 s'"
         )
@@ -229,7 +228,7 @@ def count_steps(value: Any, plant: Any) -> Any:
             "expected a number of steps: how long a step is say matrices with dt, files with sampling_time, "
             "and built-in families with one dt"
         )
-    steps = float(found[1]) * SECONDS[found[2]] / (dt * SECONDS[unit])
+    steps = found[0] * SECONDS[found[1]] / (dt * SECONDS[unit])
     if not math.isfinite(steps):
         raise ValueError("more steps than can be counted")
     whole = math.ceil(steps - 1e-9 * steps)

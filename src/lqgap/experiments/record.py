@@ -142,6 +142,7 @@ class Method(Part):
     has_improved: bool = True  # whether training got it beyond what it began with, if it was trained
     unfit: str | None = None  # why it must not be put on a plant; None if nothing speaks against it
     margins: list[Margin] = []  # none if it is not linear
+    cut: bool = False  # whether its training or the search for its worst plant was cut by its budget of time
 
 
 class LeftOut(Part):
@@ -243,6 +244,7 @@ class Bracket(Part):
     over: Over = "class"
     bounds_class: bool = True  # whether `lower` is also one of the class, if it is over the ranges
     reasons: list[str] = []  # why the lower bound may be weak
+    cut: bool = False  # whether its search was cut by its budget of time
 
 
 class Trajectory(Part):

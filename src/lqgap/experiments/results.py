@@ -24,21 +24,27 @@ from lqgap.experiments.record import (
 )
 
 
-class AuditedClass(Part):
+class Result(Part):
+    """What a unit finds."""
+
+    cut: bool = False  # by its budget of time: the best that it held then
+
+
+class AuditedClass(Result):
     """The audit, and the members that it left."""
 
     kept: list[int]
     audit: Audit
 
 
-class GrownClass(Part):
+class GrownClass(Result):
     """Parameters of the members that the class was in need of, and what was found."""
 
     added: list[list[Number]] = Field(default_factory=list)
     action: str | None = None
 
 
-class JudgedPlants(Part):
+class JudgedPlants(Result):
     """The plants that methods are evaluated on, with their optimal costs."""
 
     parameters: list[Parameter]  # of the family
@@ -49,7 +55,7 @@ class JudgedPlants(Part):
     warnings: list[str]
 
 
-class TrainedPolicy(Part):
+class TrainedPolicy(Result):
     """The policy file of a method, if it has one."""
 
     file: str | None = None  # relative to the folder of the run
@@ -58,7 +64,7 @@ class TrainedPolicy(Part):
     has_improved: bool = True
 
 
-class Judged(Part):
+class Judged(Result):
     """The gaps of a method."""
 
     gaps: MethodGaps
@@ -69,7 +75,7 @@ class Judged(Part):
     margins: list[Margin] = Field(default_factory=list)
 
 
-class WorstGap(Part):
+class WorstGap(Result):
     """The largest gap of a method over the class and what a search found in the ranges, for the bracket."""
 
     worst: Estimate
@@ -77,31 +83,31 @@ class WorstGap(Part):
     num_plants: int
 
 
-class Runs(Part):
+class Runs(Result):
     """Runs of a method on the first real plants."""
 
     runs: list[Trajectory]
 
 
-class Responded(Part):
+class Responded(Result):
     """How a method answers steps; None if it cannot follow a set-point."""
 
     response: Response | None
 
 
-class Growth(Part):
+class Growth(Result):
     """The worst gap of a method against the horizon."""
 
     series: Series | None = None
 
 
-class Adapted(Part):
+class Adapted(Result):
     """What a method that learns did on the first real plants."""
 
     runs: list[Adaptation] = Field(default_factory=list)
 
 
-class LowerBound(Part):
+class LowerBound(Result):
     """What no policy can beat over the class or, if the family has them, over the ranges."""
 
     value: Number
@@ -114,7 +120,7 @@ class LowerBound(Part):
     reasons: list[str]  # why it may be weak
 
 
-class Theory(Part):
+class Theory(Result):
     """The sheet of bounds; where theory does not apply, why."""
 
     sheet: BoundsSheet | None = None

@@ -93,6 +93,17 @@ class Store:
             raise CorruptFileError(f"{self.path} is damaged: the result of {unit.name} was changed")
         return Finished(None if result is None else json.loads(result), error, seconds)
 
+    def held(self, unit: Unit) -> Any:
+        """What the largest budget that cut a unit has found; None if none did."""
+        if not self.path.exists():
+            return None
+        query = "SELECT json_extract(configuration, '$.budget') FROM units WHERE name = ? ORDER BY 1 DESC"
+        with self._open() as connection:
+            budgets = [row[0] for row in connection.execute(query, (unit.name,)) if row[0] is not None]
+        cut = (changed_to(unit, configuration={**unit.configuration, "budget": each}) for each in budgets)
+        found = (known.result for known in map(self.get, cut) if known is not None and known.error is None)
+        return next(found, None)
+
     def find(self, unit: Unit, folder: Path) -> tuple[Unit | None, str | None]:
         """The unit as it was computed from files that are still the same; if none is, a file that is not.
 

@@ -4,16 +4,18 @@ Nothing is converted or guessed: unknown keys, wrong types, NaN and infinity are
 next to this module shows every key, and is the default study.
 """
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pydantic
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from lqgap.experiments.methods import METHODS
 from lqgap.experiments.methods.base import AbstractMethod, Table
 from lqgap.experiments.plant_tables import Matrix, Plant, count_steps
 from lqgap.experiments.toml import write_toml
+from lqgap.progress import read_time
 
 
 class Cost(Table):
@@ -118,6 +120,16 @@ class Probing(Table):
     max: Annotated[float, Field(ge=0)] | list[Annotated[float, Field(ge=0)]]
 
 
+def read_budget(value: str) -> str:
+    """The time that a study may take, or a word."""
+    if value in ("auto", "none"):
+        return value
+    found = read_time(value)
+    if found is None or not 0 < found[0] < math.inf:
+        raise ValueError("expected a time such as '5 min', or 'auto' or 'none'")
+    return value
+
+
 class Study(Table):
     """All that determines a run."""
 
@@ -126,6 +138,7 @@ class Study(Table):
     horizon: int = Field(default=100, ge=1, le=100_000)
     ends: bool = False
     seed: int = Field(default=0, ge=0, lt=2**32)
+    budget: Annotated[str, AfterValidator(read_budget)] = "auto"
     probe: Literal["auto", "off"] | Probing = "auto"
     cost: Cost | None = None
     grid: Grid = Grid()

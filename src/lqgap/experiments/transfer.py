@@ -38,15 +38,17 @@ def transfer(
     folder: str | Path,
     *,
     trust: bool = False,
-    progress: Callable[[str, float | None], None] | None = None,
+    progress: Callable[[str, float | None, tuple[str, ...]], None] | None = None,
     notice: Callable[[str], None] = warn,
+    show: Callable[[Record], None] = lambda _: None,
 ) -> Record:
     """Compute the record of a study in a folder, or what of it is missing there.
 
     Args:
         trust: whether the study may name a Python function, which is then run.
-        progress: told the name of every unit and the seconds it took, None when it begins.
+        progress: told the name of every unit, the seconds it took (None when it begins) and what is left.
         notice: told what a user should know, a line at a time.
+        show: told the record without bounds, before these are computed.
     """
     folder = Path(folder)
     store = Store(folder / STORE)
@@ -58,7 +60,7 @@ def transfer(
         if store.has_other_code():
             notice(f"{store.path} has results of another version of lqgap, which are kept, not used")
         work = _work(study, source, store, trust=trust, progress=progress, notice=notice)
-        record = _compute(work, whole, folder)
+        record = _compute(work, whole, folder, show)
     record = record.model_copy(update={"title": study.heading, "study": study.to_toml()})
     if os.access(folder, os.W_OK):  # a finished run can be looked at where nothing can be written
         write_if_changed(folder / STUDY, record.study.encode())
@@ -113,12 +115,17 @@ def _work(study: Study, source: Source, store: Store, *, trust: bool, **told: An
     return Work(Plants(study, source, trust=trust), store, **told)
 
 
-def _compute(work: Any, whole: Unit, folder: Path) -> Record:
-    from lqgap.experiments.assembly import assemble
+def _compute(work: Any, whole: Unit, folder: Path, show: Callable[[Record], None]) -> Record:
+    from lqgap.experiments.assembly import Results, assemble
     from lqgap.experiments.pipeline import compute
 
-    results = compute(work, folder)
-    record = assemble(work.study, results, warnings=work.warnings, timings=work.timings, versions=versions())
+    def record_of(results: Results) -> Record:
+        return assemble(
+            work.study, results, warnings=work.warnings, timings=work.timings, versions=versions()
+        )
+
+    results = compute(work, folder, lambda first: show(record_of(first)))
+    record = record_of(results)
     trained = [each.trained for each in results.methods.values()]
     policies = {each.file: each.checksum for each in trained if each.file and each.checksum}
     kept = Kept(record=record, policies=policies).model_dump(mode="json")

@@ -1,20 +1,24 @@
 """The units of work of one study: looked up in a store, or computed and kept there."""
 
+import contextlib
+import ctypes
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from lqgap.errors import CorruptFileError, LqgapError, LqgapWarning, StorageError, warn
+from lqgap.experiments.budgets import allotted, limit
 from lqgap.experiments.plants import Plants
-from lqgap.experiments.record import Part
+from lqgap.experiments.results import Result
 from lqgap.experiments.store import Finished, Store, Unit
 from lqgap.experiments.study import Study
 
-Progress = Callable[[str, float | None], None]  # name of a unit; seconds it took, None when it begins
+# Name of a unit; seconds it took, None when it begins; what is left after it.
+Progress = Callable[[str, float | None, tuple[str, ...]], None]
 Notice = Callable[[str], None]  # a line that a user should see
-Found = TypeVar("Found", bound=Part)
+Found = TypeVar("Found", bound=Result)
 
 
 @dataclass
@@ -32,6 +36,7 @@ class Work:
     timings: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)  # methods that failed, and why
+    ahead: tuple[str, ...] = ()  # what is left after the unit that is computed
 
     @property
     def study(self) -> Study:
@@ -49,28 +54,36 @@ class Work:
         kind: type[Found],
         name: str,
         configuration: Mapping[str, Any],
-        compute: Callable[[Unit], Found],
+        compute: Callable[[Found | None], Found],
         *,
         anew: bool = False,
     ) -> Found:
         """The result of a unit, which is of this kind.
 
         Args:
+            compute: told what a smaller budget has found, if one cut the unit.
             anew: whether to compute it even if it is known.
         """
-        unit = self.unit(name, configuration)
-        known = None if self.store is None or anew else self.store.get(unit)
-        if known is None or known.error is not None:
+        whole = self.unit(name, configuration)
+        cut = replace(whole, configuration={**whole.configuration, "budget": limit(self.plants, name)})
+        known = None if anew else self._known(whole) or self._known(cut)
+        if known is None:
+            held = None if self.store is None else self.store.held(whole)
             self._tell(name, None)
             start = time.perf_counter()
+            folder = None if self.store is None else self.store.path.parent / "checkpoints" / whole.key[:16]
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", LqgapWarning)
-                value = compute(unit)
+                with allotted(self.plants, name, folder=folder) as budget:
+                    value = compute(None if held is None else kind.model_validate(held["value"]))
             told = [str(w.message) for w in caught if issubclass(w.category, LqgapWarning)]
+            if budget.is_cut:
+                value = value.model_copy(update={"cut": True})
             result = {"value": value.model_dump(mode="json"), "warnings": told}
             known = Finished(result, None, time.perf_counter() - start)
             if self.store is not None:
-                self.store.put(unit, known, replace=anew)
+                self.store.put(cut if budget.is_cut else whole, known, replace=anew)
+            _release_memory()
         self._tell(name, known.seconds)
         self.timings[name] = known.seconds
         self.warnings += [text for text in known.result["warnings"] if text not in self.warnings]
@@ -86,6 +99,16 @@ class Work:
             self.left_out[method] = str(error)
             return None
 
+    def _known(self, unit: Unit) -> Finished | None:
+        found = None if self.store is None else self.store.get(unit)
+        return None if found is None or found.error is not None else found
+
     def _tell(self, name: str, seconds: float | None) -> None:
         if self.progress is not None:
-            self.progress(name, seconds)
+            self.progress(name, seconds, self.ahead)
+
+
+def _release_memory() -> None:
+    """Give back what compiling has left behind, which glibc keeps: most of a gigabyte."""
+    with contextlib.suppress(OSError, AttributeError):  # on other systems
+        ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -20,6 +20,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from lqgap.progress import REPORTER
+
 MAX_TRIES = 3  # of a piece of work whose process dies
 PARENT_CHECKED_EVERY = 0.5  # seconds
 MAPS, MAX_MAPS = Path("/proc/self/maps"), 40_000  # pieces of memory: a compiled program takes dozens
@@ -118,6 +120,7 @@ def _end(worker: _Worker) -> None:
 
 def _serve(function: Callable[[Any], Any], pipe: Any, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started it decides when it ends
+    REPORTER.is_silent = True
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     while True:
         try:

@@ -26,6 +26,7 @@ import optax
 from jaxtyping import Array, Bool, Float, Int
 
 from lqgap.policies import AbstractPolicy
+from lqgap.progress import is_spent
 from lqgap.training.answer import climb, set_prior
 from lqgap.training.derivative import pathwise, smoothed
 from lqgap.training.objective import AbstractObjective, count_members
@@ -39,6 +40,7 @@ STALE = 2  # validations without improvement after which it begins again from th
 FAR_WORSE = 1.5  # times the best score: then at once
 BLOWN_UP = 10.0  # times the best score, on the few rollouts of one update: likewise
 SMALLER = 0.3  # times the steps before, from then on
+BY_THEN = 0.7  # of a budget of time updates end: what was found must still be judged
 SPIKE = 3.0  # a gradient larger than this many times the usual is shortened
 
 DrawFn = Callable[[int, int], AbstractObjective]
@@ -181,7 +183,11 @@ class Trainer(eqx.Module):
         if int(state.step) == 0:
             state, gaps = self.validate(state, weights)
             on_validation(state, np.asarray(gaps))
-        while int(state.step) < self.num_steps and int(state.num_stale) < options.patience:
+        while (
+            int(state.step) < self.num_steps
+            and int(state.num_stale) < options.patience
+            and not is_spent(BY_THEN)
+        ):
             count = min(options.validate_every, self.num_steps - int(state.step))
             state, _ = self.train_some(state, count, draw and draw(int(state.step), count))
             state, gaps = self.validate(state, weights)

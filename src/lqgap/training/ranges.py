@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from lqgap.evaluation.worst import spread_starts
+from lqgap.progress import is_spent
 from lqgap.simulators import Finite
 from lqgap.simulators.family import AbstractFamily
 
@@ -27,6 +28,8 @@ def search_ranges(gaps_of: Callable[[Finite], np.ndarray], family: AbstractFamil
     rows = np.concatenate([spread_starts(family, key), family.sample_parameters(key, NUM_LOOKS)])[:NUM_LOOKS]
     gaps = gaps_of(family.members(rows))
     for reach in REACHES:
+        if is_spent():
+            break
         worst = _worst_apart(family, rows, gaps, NUM_CENTRES)
         looks = _near(family, rows[np.resize(worst, NUM_LOOKS)], reach, random)
         rows = np.concatenate([rows, looks])

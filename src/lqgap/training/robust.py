@@ -21,6 +21,7 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import require_fit
 from lqgap.policies import AbstractPolicy, ModelBank
 from lqgap.policies.limits import LimitsLike
+from lqgap.progress import is_spent
 from lqgap.simulators import Finite
 from lqgap.simulators.family import AbstractFamily, draw_distinct
 from lqgap.simulators.finite import Members
@@ -126,7 +127,7 @@ def _train_on_family(
             outcome = task.train(active, weights, is_robust=True)
         found = task.search(outcome.policy, family)
         joining = _worse_members(task, outcome, found)
-        if not joining or task.num_searches == task.options.rounds:
+        if not joining or task.num_searches == task.options.rounds or is_spent():
             better = task.compare(outcome, candidates)
             return task.result(better, found if better is outcome else task.search(better.policy, family))
         task.policy = outcome.policy

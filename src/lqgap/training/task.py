@@ -22,13 +22,13 @@ from lqgap.evaluation.worst import BATCH, WorstFound
 from lqgap.policies import AbstractPolicy, ModelBank, ProbingBank
 from lqgap.policies.limits import Limits, read_limits
 from lqgap.policies.policy import require_policy
-from lqgap.progress import track
+from lqgap.progress import is_spent, track
 from lqgap.simulators import Finite
 from lqgap.simulators.family import AbstractFamily
 from lqgap.states import fingerprint
 from lqgap.training.answer import answers, tilt_of
 from lqgap.training.checkpoint import Checkpoint
-from lqgap.training.engine import DrawFn, Stage, TrainingState, make_trainer
+from lqgap.training.engine import BY_THEN, DrawFn, Stage, TrainingState, make_trainer
 from lqgap.training.objective import AbstractObjective, is_exact, make_objective, split
 from lqgap.training.options import TrainingOptions, read_options
 from lqgap.training.ranges import search_ranges
@@ -120,7 +120,8 @@ class TrainingTask:
         tried, systems, bank = dict(candidates or {}), outcome.members.systems, outcome.policy
         for name, policy in tried.items():
             require_fit(require_policy(name, policy), systems)
-        if self.options.probe != "off" and isinstance(bank, ModelBank) and answers(bank, systems):
+        may_probe = self.options.probe != "off" and not is_spent(BY_THEN)
+        if may_probe and isinstance(bank, ModelBank) and answers(bank, systems):
             fresh = bank.of(systems, horizon=bank.horizon)
             probing = ProbingBank(systems, bank=fresh, stop=self.horizon, probe=self.options.probe)
             if probing.use > LEAST_USE:
@@ -195,6 +196,8 @@ class TrainingTask:
         like: AbstractPolicy,
         draw: DrawMembersFn | None = None,
     ) -> Outcome:
+        if self.num_stages and is_spent(BY_THEN):
+            return before
         members, weights, is_robust = before.members, before.weights, before.is_robust
         self.num_stages += 1
         options = self.options

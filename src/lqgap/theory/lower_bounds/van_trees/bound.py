@@ -12,8 +12,8 @@ finds at theta: two starts, then passes of `search.find_shares`. It is a functio
     searched   the choice itself
 
 Of more than two parameters, the two that promise most are free and the others held at the middle of their
-ranges: a family contains its slices. It bounds the ranges. A finite class inside of them inherits nothing:
-its members may be told apart at once.
+ranges: a family contains its slices. Of plants with more than four states one parameter is free. It bounds
+the ranges. A finite class inside of them inherits nothing: its members may be told apart at once.
 """
 
 from dataclasses import replace
@@ -26,10 +26,12 @@ from jaxtyping import Array, Float
 
 from lqgap.arguments import IntLike, read_count
 from lqgap.errors import InvalidArgumentError, NotConvergedError
+from lqgap.progress import held_file, is_cut, is_spent, track
 from lqgap.simulators.building import Branch
 from lqgap.simulators.family import AbstractFamily
+from lqgap.states import fingerprint, read_state, write_state
 from lqgap.systems import LQG
-from lqgap.theory.lower_bounds.van_trees.climbing import climb
+from lqgap.theory.lower_bounds.van_trees.climbing import BY_THEN, climb
 from lqgap.theory.lower_bounds.van_trees.fields import Basis, gauss_rule, make_basis
 from lqgap.theory.lower_bounds.van_trees.nodes import Box, Nodes, box_of, make_nodes
 from lqgap.theory.lower_bounds.van_trees.search import (
@@ -42,6 +44,7 @@ from lqgap.theory.lower_bounds.van_trees.search import (
 
 MAX_HORIZON = 1000
 MOST_FREE = 2  # parameters; the cost grows with the power of their number
+MOST_STATES = 4  # of plants for which two parameters are free
 POINTS = {
     1: (16, 23, 29),
     2: (7, 9, 11),
@@ -54,6 +57,7 @@ USUAL_WORK, MOST_WORK = (
     3e5,
     1e9,
 )  # of a step, and of all: nodes times outputs times the cube of the joint state
+HELD = "search of a bound"  # kind of the file of one that was cut
 SHRINK, MOST_SHRINKS = 0.95, 12  # of the field, where a finer rule finds a place without a bound
 
 
@@ -109,15 +113,19 @@ def van_trees_bound(
     Args:
         ends: whether the task ends at the horizon; if not, the state left then counts.
         iterations: most steps of the search; any number gives a bound. If left out, 24, fewer for larger
-            plants, three times as many beyond 400 steps, and an error for what would take many minutes.
+            plants (of more than four states with one free parameter in place of two), three times as many
+            beyond 400 steps, and an error for what would take many minutes.
     """
     horizon = read_count("horizon", horizon, least=1, most=MAX_HORIZON)
     if iterations is not None:
         iterations = read_count("iterations", iterations, least=0, most=100_000)
     box = box_of(_only_branch(family))
-    if len(box.low) > MOST_FREE:
-        box = _slice(box, horizon, ends)
-    return _bound_of(box, horizon, ends, iterations)
+    is_small = iterations is not None or _middle(box).num_states <= MOST_STATES
+    most = MOST_FREE if is_small else 1
+    with track("over the ranges"):
+        if len(box.low) > most:
+            box = _slice(box, most, horizon, ends)
+        return _bound_of(box, horizon, ends, iterations)
 
 
 def _only_branch(family: AbstractFamily) -> Branch:
@@ -130,29 +138,35 @@ def _only_branch(family: AbstractFamily) -> Branch:
     return family.branches[0]
 
 
-def _slice(box: Box, horizon: int, ends: bool) -> Box:
+def _slice(box: Box, most: int, horizon: int, ends: bool) -> Box:
     """The box with only those parameters free whose own slices promise most, before any search."""
-    promise = []
+    promise = np.full(len(box.low), -np.inf)
     for parameter in range(len(box.low)):
+        if parameter >= most and is_spent(BY_THEN / 2):
+            break
         _, basis, nodes = _prepare(box.slice([parameter]), horizon, ends)
-        promise.append(first_choice(nodes, basis, level=LEVEL, young=YOUNG)[1].mean)
-    return box.slice(sorted(np.argsort(promise)[-MOST_FREE:].tolist()))
+        promise[parameter] = first_choice(nodes, basis, level=LEVEL, young=YOUNG)[1].mean
+    return box.slice(sorted(np.argsort(promise)[-most:].tolist()))
 
 
 def _prepare(box: Box, horizon: int, ends: bool) -> tuple[Batch, Basis, Nodes]:
     q = len(box.low)
-    batch = _batch(box, box.plant(jnp.zeros(q)), horizon, ends)
+    batch = _batch(box, horizon, ends)
     return batch, make_basis(q), batch.nodes(*gauss_rule(q, POINTS[q][0]))
 
 
-def _batch(box: Box, plant: LQG, horizon: int, ends: bool) -> Batch:
-    q, p = len(box.low), len(plant.C)
+def _batch(box: Box, horizon: int, ends: bool) -> Batch:
+    q, p = len(box.low), len(_middle(box).C)
     return Batch(box, POINTS[q][0] ** q, horizon, ends, MEMORY[q] if p == 1 else min(2 * p + 4, 12))
 
 
-def _plan(batch: Batch, plant: LQG) -> int:
+def _middle(box: Box) -> LQG:
+    return box.plant(jnp.zeros(len(box.low)))
+
+
+def _plan(batch: Batch) -> int:
     """How many steps of the search a plant of this size can have."""
-    p, n = plant.C.shape
+    p, n = _middle(batch.box).C.shape
     joint = 2 * ((len(batch.box.low) + 1) * n + p - 1) + batch.length
     work = batch.size * p * joint**3
     if work * (batch.horizon + 1) > MOST_WORK:
@@ -169,16 +183,26 @@ def _most_iterations(horizon: int) -> int:
 
 
 def _bound_of(box: Box, horizon: int, ends: bool, iterations: int | None) -> VanTrees:
-    middle = box.plant(jnp.zeros(len(box.low)))
     short = ()
     if iterations is None:
-        iterations = _plan(_batch(box, middle, horizon, ends), middle)
+        iterations = _plan(_batch(box, horizon, ends))
         short = (f"a short search, of {iterations} steps: plants of this size take long",)
     batch, basis, nodes = _prepare(box, horizon, ends)
     choice, found, factors = first_choice(nodes, basis, level=LEVEL, young=YOUNG)
     if not found.is_finite:
         raise NotConvergedError("the linear-quadratic problem has no solution even without a field")
-    choice, found = climb(choice, found, factors, nodes, basis, iterations=iterations)
+    owner = fingerprint(box.low, box.high, box.held, horizon, ends)
+    held = held_file(f"van-trees-{owner[:8]}")
+    if held is not None and held.exists():
+        choice, _ = read_state(held, choice, kind=HELD, owner=owner, refusal="of another bound")
+        found = find_shares(choice, nodes, basis, found.shares[None])
+    if iterations and not is_spent(BY_THEN):
+        with track("climb", total=iterations) as advance:
+            choice, found = climb(
+                choice, found, factors, nodes, basis, iterations=iterations, advance=advance
+            )
+    if held is not None and is_cut():
+        write_state(held, choice, kind=HELD, owner=owner)
     is_short = iterations < _most_iterations(horizon)
     rules = [gauss_rule(len(box.low), count) for count in POINTS[len(box.low)][1:]]
     result = _integrate(choice, found, batch, basis, rules)

@@ -6,9 +6,10 @@ a shorter one is tried. The derivative is that at fixed shares: where they are t
 the bound.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,9 +18,10 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from lqgap.progress import is_spent
 from lqgap.theory.lower_bounds.van_trees.fields import Basis, Prior
 from lqgap.theory.lower_bounds.van_trees.nodes import Nodes
-from lqgap.theory.lower_bounds.van_trees.search import Choice, Found, find_shares, mean_value
+from lqgap.theory.lower_bounds.van_trees.search import AT_ONCE, Choice, Found, find_shares, mean_value
 
 MEMORY = 12  # pairs of steps and changes of the slope
 FIRST = 0.02  # of the slope, for the first step
@@ -27,6 +29,7 @@ UNITS = (4.0, 2.0)  # of the prior's numbers, and of the logarithms: of the size
 LONGEST = (0.15, 0.06)  # step of the prior's numbers, and of the logarithms of level and constants
 SHORTER, TRIES = 0.3, 6  # factor of a step that failed, and how often
 LEAST_GAIN, PATIENCE = 4e-3, 6  # the search ends when so many steps gained less than this, relatively
+BY_THEN = 0.6  # of a budget of time the search ends: the bound it found must still be integrated
 
 
 class Pair(NamedTuple):
@@ -44,12 +47,20 @@ def climb(
     basis: Basis,
     *,
     iterations: int,
+    advance: Callable[..., Any] = lambda *_: None,
 ) -> tuple[Choice, Found]:
-    """A choice with a bound at least as large, after so many steps or when they gain no more."""
+    """A choice with a bound at least as large, after so many steps or when they gain no more.
+
+    Args:
+        advance: told of every step, and how large the bound is.
+    """
     pairs: deque[Pair] = deque(maxlen=MEMORY)
     reached = [found.mean]
     slope = np.asarray(slope_at(choice, found.shares, factors, nodes, basis))
     for _ in range(iterations):
+        if is_spent(BY_THEN):
+            break
+        advance(1, f"at {reached[-1]:.3g}")
         direction = ascent(slope, pairs)
 
         def try_step(length: float, choice=choice, shares=found.shares, direction=direction):
@@ -88,12 +99,21 @@ def ascent(slope: Float[np.ndarray, " free"], pairs: deque[Pair]) -> Float[np.nd
     return direction
 
 
-@eqx.filter_jit
 def slope_at(
     choice: Choice, shares: Float[Array, "node step"], factors: Array, nodes: Nodes, basis: Basis
-) -> Float[Array, " free"]:
+) -> Float[np.ndarray, " free"]:
     """The derivative of the bound at given shares, in the coordinates of steps."""
-    slope = jax.grad(mean_value)(choice, shares, nodes, basis)
+    # Few nodes at a time: that of all of them takes gigabytes.
+    parts = np.array_split(np.arange(len(nodes)), math.ceil(len(nodes) / AT_ONCE[nodes.z.shape[1]]))
+    slopes = [_slope_of(choice, shares, factors, nodes, basis, jnp.asarray(part)) for part in parts]
+    return np.sum(slopes, axis=0)
+
+
+@eqx.filter_jit
+def _slope_of(
+    choice: Choice, shares: Array, factors: Array, nodes: Nodes, basis: Basis, some: Array
+) -> Array:
+    slope = jax.grad(mean_value)(choice, shares, nodes, basis, some)
     return ravel_pytree(_scaled(slope, jax.vmap(_solve_lower)(factors, slope.coefficients)))[0]
 
 

@@ -16,8 +16,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
+from lqgap.states import strongly_typed
 from lqgap.theory.lower_bounds.van_trees.clipping import clipped_normal
 from lqgap.theory.lower_bounds.van_trees.deviations import (
     MARGIN,
@@ -36,7 +37,7 @@ FAILED = -1e9  # in place of minus infinity, with which JAX's derivatives cannot
 FACTORS = (0.6, 1.0, 1.6)  # of one pass of shares
 MORE_KNOWN, STEPS_KNOWN = 0.05, 6.0  # information added for the first field: relative, and in steps
 SCALES = (0.1, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85)  # of the first field, tried in turn while the bound grows
-AT_ONCE = 7  # nodes
+AT_ONCE = {1: 8, 2: 7}  # nodes by free parameters: parts of equal size
 
 
 class Choice(eqx.Module):
@@ -70,11 +71,16 @@ class Found(eqx.Module):
         return float(self.weights @ self.values)
 
 
-@eqx.filter_jit
 def find_shares(
     choice: Choice, nodes: Nodes, basis: Basis, starts: Float[Array, "start node step"], *, rounds: int = 1
 ) -> Found:
-    """From the best of the starts, rounds of passes of every factor; at each node by itself."""
+    """From the better of one or two starts, rounds of passes of every factor; at each node by itself."""
+    two = jnp.concatenate([starts, starts])[:2]  # one program for all calls
+    return _find_shares(choice, nodes, basis, two, jnp.asarray(rounds))
+
+
+@eqx.filter_jit
+def _find_shares(choice: Choice, nodes: Nodes, basis: Basis, starts: Array, rounds: Array) -> Found:
     young = Young(*jnp.exp(choice.log_young))
 
     def at_node(given: tuple[Problem, Array, Array], starts: Array) -> tuple[Array, Array]:
@@ -85,35 +91,49 @@ def find_shares(
             value = jnp.sum(gained - spent / share) + found.value
             return jnp.where((found.margin > MARGIN) & jnp.isfinite(value), value, FAILED)
 
-        def improve(best: tuple[Array, Array], factor: Array) -> tuple[tuple[Array, Array], None]:
+        def improve(number: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
             share, value = best
+            factor = jnp.asarray(FACTORS)[number % len(FACTORS)]
             other = better_share(problem, share, young, spent / share**2 + 1e-12, factor)
             trials = jnp.stack([other, (share + other) / 2])
             values = jnp.concatenate([value[None], jax.vmap(value_of)(trials)])
             shares = jnp.concatenate([share[None], trials])
-            return (shares[jnp.argmax(values)], jnp.max(values)), None
+            return shares[jnp.argmax(values)], jnp.max(values)
 
         values = jax.vmap(value_of)(starts)
         best = (starts[jnp.argmax(values)], jnp.max(values))
-        return jax.lax.scan(improve, best, jnp.asarray(FACTORS * rounds))[0]
+        return jax.lax.fori_loop(0, rounds * len(FACTORS), improve, best)
 
     # Few nodes at a time: their tensors then stay in the cache.
-    problems = jax.lax.map(lambda node: _problem(choice, node, basis), nodes, batch_size=AT_ONCE)
+    problems = jax.lax.map(
+        lambda node: _problem(choice, node, basis), nodes, batch_size=AT_ONCE[nodes.z.shape[1]]
+    )
     found, values = jax.vmap(at_node, in_axes=(0, 1))(problems, starts)
     return Found(found, values, _weights(choice.prior, nodes))
 
 
 def mean_value(
-    choice: Choice, shares: Float[Array, "node step"], nodes: Nodes, basis: Basis
+    choice: Choice,
+    shares: Float[Array, "node step"],
+    nodes: Nodes,
+    basis: Basis,
+    some: Int[Array, " some"] | None = None,
 ) -> Float[Array, ""]:
-    """The bound at given shares, where it is finite: a smooth function of the choice."""
+    """The bound at given shares, where it is finite: a smooth function of the choice.
+
+    Args:
+        some: nodes, whose part of the bound it is; all if left out.
+    """
 
     def value(node: Nodes, share: Array) -> Array:
         problem, gained, spent = _problem(choice, node, basis)
         deviation = best_deviation(problem, share, Young(*jnp.exp(choice.log_young)))
         return jnp.sum(gained - spent / share) + deviation.value
 
-    return _weights(choice.prior, nodes) @ jax.vmap(value)(nodes, shares)
+    weights = _weights(choice.prior, nodes)
+    if some is not None:
+        weights, nodes, shares = jax.tree.map(lambda leaf: leaf[some], (weights, nodes, shares))
+    return weights @ jax.vmap(value)(nodes, shares)
 
 
 def first_choice(
@@ -123,7 +143,7 @@ def first_choice(
     q = nodes.z.shape[1]
     prior = Prior(jnp.zeros(q), jnp.zeros(q))
     coefficients, factors = _solve_field(prior, jnp.asarray(level), nodes, basis)
-    whole = Choice(coefficients, prior, jnp.log(level), jnp.log(jnp.asarray(young)))
+    whole = strongly_typed(Choice(coefficients, prior, jnp.log(level), jnp.log(jnp.asarray(young))))
     steps = nodes.turn.shape[1]
     profile = 1 - jnp.linspace(0, 1, steps) ** 2
     starts = jnp.stack([1 - price * (0.05 + 0.95 * profile) for price in (0.4, 0.7)])
