@@ -20,7 +20,7 @@ from units import SCALED, SI, moved_family, random_coordinates, servo
 import lqgap as lg
 from lqgap.adaptive import VTROptions
 from lqgap.adaptive.vtr.calibration import calibrate
-from lqgap.evaluation import closed_loop_radius, find_worst, plan_memory
+from lqgap.evaluation import closed_loop_radius, find_worst
 from lqgap.policies import ModelBank
 from lqgap.policies.stake import Probe
 from lqgap.simulators import check_assumptions
@@ -108,14 +108,6 @@ def test_the_audit_finds_the_same(name):
             np.testing.assert_allclose(theirs.value, ours.value, rtol=1e-2 * (1 - min(ours.value, 0.99)))
         elif "bounded" not in ours.statement and "Phi" not in ours.statement:
             np.testing.assert_allclose(theirs.value, ours.value, rtol=1e-5, atol=1e-9, err_msg=ours.statement)
-
-
-@everywhere
-def test_a_memory_is_as_long_and_costs_as_much(name):
-    one, other = (plan_memory(members, tolerance=0.05) for members in moved(name).classes())
-    assert other.length == one.length
-    np.testing.assert_allclose(other.error, one.error, rtol=1e-6)
-    np.testing.assert_allclose(other.price, one.price, rtol=1e-4, atol=1e-9)
 
 
 @everywhere

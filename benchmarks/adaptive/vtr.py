@@ -1,6 +1,9 @@
 """LQG-VTR: what its plans cost, how regret grows, how often the truth is lost, and what a step takes."""
 
+from typing import Any
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import lqgap as lg
@@ -9,7 +12,8 @@ from lqgap.adaptive import LQGVTR, Trace, VTRConstants, VTROptions, run_many
 from lqgap.adaptive import run as adapt
 from lqgap.policies import AbstractPolicy, ModelBank
 from lqgap.simulators import Finite
-from lqgap.systems.optimum import filter_matrix
+from lqgap.systems.optimum import belief_covariance, filter_matrix
+from lqgap.systems.window import clipping_errors
 
 PLANTS = {
     "mass_spring_damper": 5,
@@ -136,9 +140,9 @@ def histories() -> str:
     """Clipped against full history, and how the error of clipping decays."""
     members = lg.plants.mass_spring_damper().grid(5)
     known = LQGVTR(members, options=PAPER).constants
-    rows = []
+    rows, errors = [], np.asarray(jax.jit(jax.vmap(_clipping_errors))(members.optima(), members.systems))
     for tolerance in (1e-3, 1e-5):
-        length = lg.evaluation.plan_memory(members, tolerance=tolerance).length
+        length = 1 + int(np.argmax(np.all(errors <= tolerance, axis=0)))
         constants = VTRConstants(
             psi=float(known.psi), beta=float(known.beta), length=length, state_bound=float(known.state_bound)
         )
@@ -159,9 +163,15 @@ def histories() -> str:
         f"A mass on a spring, 20,000 steps, four runs with the clipped and with the full history. The "
         f"largest error of clipping on one member, in standard deviations of the innovation, is {decay}: it "
         f"decays by {fitted:.3f} a step, and the spectral radius of (I - LC) A is {rate:.3f}.",
-        ["tolerance of plan_memory", "length", "switches to the same model", "steps apart at most", "wanted"],
+        ["error at most", "length", "switches to the same model", "steps apart at most", "wanted"],
         rows,
     )
+
+
+def _clipping_errors(optimum: Any, plant: Any) -> Any:
+    """Of predictions by histories of every length, in standard deviations of the innovation."""
+    X = belief_covariance(optimum, plant)
+    return clipping_errors(optimum, plant, lambda error: jnp.sqrt(jnp.trace(error @ X @ error.T)))
 
 
 def between() -> str:

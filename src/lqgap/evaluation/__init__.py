@@ -2,7 +2,6 @@
 
 from lqgap.evaluation.exact import closed_loop_radius, exact_average_cost, exact_cost, exact_gap
 from lqgap.evaluation.gap import GapEstimate, gap
-from lqgap.evaluation.history import MemoryPlan, plan_memory
 from lqgap.evaluation.horizons import gap_by_horizon
 from lqgap.evaluation.margins import Margins, margins
 from lqgap.evaluation.regret import RegretEstimate, regret
@@ -13,7 +12,6 @@ from lqgap.evaluation.worst import WorstFound, find_worst
 __all__ = [
     "GapEstimate",
     "Margins",
-    "MemoryPlan",
     "RegretEstimate",
     "Response",
     "Trajectory",
@@ -26,7 +24,6 @@ __all__ = [
     "gap",
     "gap_by_horizon",
     "margins",
-    "plan_memory",
     "regret",
     "respond",
     "rollout",
