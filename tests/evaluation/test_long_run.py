@@ -7,6 +7,7 @@ import pytest
 import lqgap as lg
 from lqgap.evaluation.long_run import excess_in_the_long_run
 from lqgap.policies import ModelBank, StationaryLQG
+from lqgap.progress import time_budget
 
 
 @functools.cache
@@ -47,6 +48,10 @@ def test_a_loop_that_diverges_is_seen_to():
     found = excess_in_the_long_run(policy, unstable, horizon=50, num_horizons=30, key=jax.random.key(0))
     assert np.all(found[1] > 1e3 * found[0])
     assert np.all(np.isinf(found[-1]))
+    with time_budget(1e-9) as budget:
+        cut = excess_in_the_long_run(policy, unstable, horizon=50, num_horizons=30, key=jax.random.key(0))
+    assert budget.is_cut
+    np.testing.assert_array_equal(cut, found[:2])
 
 
 @pytest.mark.usefixtures("as_users_run_it")

@@ -6,6 +6,7 @@ import lqgap as lg
 from lqgap.evaluation import find_worst
 from lqgap.evaluation.worst import Search
 from lqgap.policies import ModelBank, StationaryLQG
+from lqgap.progress import time_budget
 from lqgap.simulators import Ball, ParameterBox
 
 
@@ -36,8 +37,13 @@ def test_no_member_of_a_fine_grid_is_worse_than_what_is_found(build_fn, ranges):
     policy = StationaryLQG(build(0.7, 1.0))
     found = find_worst(policy, family, key=jax.random.key(0), horizon=30, num_rollouts=8)
     # The search climbs the mean of 8 rollouts, whose maximiser need not be that of the gap itself.
-    assert exact_gaps(policy, found.members).max() > 0.98 * exact_gaps(policy, family.grid(21)).max()
+    worst = exact_gaps(policy, family.grid(21)).max()
+    assert exact_gaps(policy, found.members).max() > 0.98 * worst
     assert np.all(np.diff(found.gaps.mean) <= 0)
+    with time_budget(1e-9) as budget:
+        cut = find_worst(policy, family, key=jax.random.key(0), horizon=30, num_rollouts=8)
+    assert budget.is_cut
+    assert 0.5 * worst < exact_gaps(policy, cut.members).max() <= 1.001 * worst
 
 
 def build_hidden(place, gain):

@@ -10,7 +10,9 @@ from lqgap.experiments import plants as plants_module
 from lqgap.experiments.members import FAR, audit, grow
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants
+from lqgap.experiments.results import GrownClass
 from lqgap.experiments.units import Workspace
+from lqgap.progress import time_budget
 
 
 def plants_of(tmp_path, plant, more=""):
@@ -64,6 +66,11 @@ def test_a_class_grows_where_its_bank_is_far_worse_than_on_its_members(tmp_path,
         for members in (plants.members, larger.members)
     }
     assert worst[len(larger.members)] < worst[2] / FAR
+    with time_budget(1e-9) as budget:
+        assert grow(plants).added == []
+    assert budget.is_cut
+    held = GrownClass(added=grown.added[:1])
+    assert grow(plants, held).added[:1] == held.added
 
 
 def test_a_class_grows_where_its_bank_diverges_in_the_long_run(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ import pytest
 
 import lqgap as lg
 from lqgap.policies import ModelBank, StationaryLQG
+from lqgap.progress import time_budget
 from lqgap.training import Monitor, TrainingOptions, train_robust
 
 SHORT = TrainingOptions(steps=40, validate_every=10, validation_rollouts=64, receipt_rollouts=64)
@@ -46,3 +47,15 @@ def test_training_that_ends_where_it_began_says_so():
     with pytest.warns(lg.LqgapWarning, match="ended where it began"):
         result = train_robust(start, pair, horizon=12, key=jax.random.key(0), options=options)
     assert not result.has_improved
+
+
+def test_training_that_is_cut_returns_the_best_that_it_has_seen():
+    pair = lg.simulators.Finite([lg.LQG([[0.9]], [[b]], [[1.0]]) for b in (1.0, -0.7)])
+    options = TrainingOptions(steps=1000, validation_rollouts=64, receipt_rollouts=64)
+    with time_budget(1e-9) as budget, pytest.warns(lg.LqgapWarning, match="ended where it began"):
+        result = train_robust(
+            StationaryLQG(pair[0]), pair, horizon=12, key=jax.random.key(0), options=options
+        )
+    assert budget.is_cut
+    assert [record["step"] for record in result.history] == [0.0]
+    assert np.isfinite(result.worst_gap)

@@ -7,7 +7,9 @@ import pytest
 
 import lqgap as lg
 from lqgap.errors import InvalidArgumentError
+from lqgap.progress import is_spent, time_budget
 from lqgap.simulators import plants
+from lqgap.theory.lower_bounds.van_trees import climbing
 from lqgap.theory.lower_bounds.van_trees.bound import van_trees_bound
 
 
@@ -79,3 +81,30 @@ def test_of_many_parameters_two_are_free_and_the_bound_names_them():
     assert bound.box.names == ["b", "c"]
     assert bound.value > 0
     assert any("b and c" in reason for reason in bound.reasons)
+
+
+def test_a_search_that_is_cut_leaves_a_bound_from_which_a_larger_budget_goes_on(tmp_path, monkeypatch):
+    family = scalar(b=(0.3, 1.5))
+    first = van_trees_bound(family, horizon=5, iterations=0)
+    with time_budget(1e-9) as budget:
+        at_once = van_trees_bound(family, horizon=5, iterations=6)
+    assert budget.is_cut
+    assert at_once.value == first.value > 0
+    answers = iter([False, False, True])  # before each step of the climb
+    monkeypatch.setattr(climbing, "is_spent", lambda _: is_spent(0.0 if next(answers) else 1.0))
+    with time_budget("1 h", folder=tmp_path) as budget:
+        cut = van_trees_bound(family, horizon=5, iterations=6)
+    assert budget.is_cut
+    assert cut.value > first.value
+    monkeypatch.undo()
+    with time_budget("1 h", folder=tmp_path) as budget:
+        again = van_trees_bound(family, horizon=5, iterations=0)
+    assert not budget.is_cut
+    np.testing.assert_allclose(again.value, cut.value, rtol=1e-3)  # the shares are searched for anew
+
+
+def test_of_a_large_plant_one_parameter_is_free(monkeypatch):
+    monkeypatch.setattr("lqgap.theory.lower_bounds.van_trees.bound.MOST_STATES", 0)
+    bound = van_trees_bound(scalar(b=(0.3, 1.5), c=(0.99, 1.01)), horizon=5)
+    assert bound.box.names == ["b"]
+    assert "only b are unknown in it, others are held at their middles" in bound.reasons
