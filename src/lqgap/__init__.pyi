@@ -33,6 +33,7 @@ from .experiments.compare import compare as compare
 from .policies import Controller as Controller
 from .policies import load_policy as load_policy
 from .policies import save_policy as save_policy
+from .progress import time_budget as time_budget
 from .simulators import Finite as Finite
 from .simulators import ParameterBox as ParameterBox
 from .simulators import check_assumptions as check_assumptions

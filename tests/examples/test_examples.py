@@ -7,10 +7,15 @@ from pathlib import Path
 import jax
 import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
+from lqgap.experiments.parsing import read_study
+from lqgap.experiments.plants import Plants
+
 LONG = {"gap_against_horizon", "robust_training"}
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+FOLDER = Path(__file__).parents[2] / "examples"
+EXAMPLES = sorted(FOLDER.glob("*.py"))
 MAX_LINES = 60
 
 
@@ -35,3 +40,9 @@ def test_an_example_draws_a_picture(path, tmp_path, monkeypatch):
 def test_there_are_ten_and_they_are_short():
     assert len(EXAMPLES) == 10
     assert all(len(path.read_text().splitlines()) <= MAX_LINES for path in EXAMPLES)
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.toml")), ids=lambda path: path.name)
+def test_a_study_is_read_and_its_plants_are_built(path):
+    plants = Plants(*read_study(path), trust=False)
+    assert np.all(np.isfinite(np.asarray(plants.members.systems.A)))
