@@ -35,7 +35,6 @@ FAMILIES = {
 }
 GAIN_ERROR = 0.05  # of each parameter's, if all else were known
 AHEAD = (1, 10)
-RIDGES = (1e-4, 1e-3, 1e-2)
 
 Record = tuple[np.ndarray, np.ndarray]  # y and u, rows are steps
 
@@ -201,13 +200,7 @@ def _measured(measured: Measured) -> str:
     def judge(identify: Identify) -> Figures:
         return _prediction_errors(identify(*first, order=measured.order), others)
 
-    try:
-        ours, remark = judge(_ours), "Ours as it is."
-    except lg.InvalidArgumentError as error:
-        ours = np.min([judge(partial(_ours, ridge=ridge)) for ridge in RIDGES], axis=0)
-        remark = (
-            f"Ours refuses this record without a ridge ({str(error).split(',')[0]}): the best of {RIDGES}."
-        )
+    ours = judge(_ours)
     rows = _rows([], lambda: (judge, ours), len(AHEAD))
     header = ["peer", *(cell for ahead in AHEAD for cell in (f"{ahead} ahead", "ours", "ratio"))]
     command = f"identification --records FOLDER --inputs {','.join(measured.inputs)} --outputs "
@@ -217,7 +210,7 @@ def _measured(measured: Measured) -> str:
         f"identification, {measured.name}",
         f"{len(first[0])} steps to identify from, {sum(len(y) for y, _ in others)} to predict: errors of "
         "predictions, relative to the spread of what is predicted, the mean square of all outputs; peers at "
-        f"the best of {BLOCK_ROWS} block rows for each column. {remark}",
+        f"the best of {BLOCK_ROWS} block rows for each column.",
         header,
         rows,
     )
@@ -248,8 +241,8 @@ def record(plant: lg.LQG, sigma_u: float | np.ndarray, num_steps: int, seed: int
     return y, u
 
 
-def _ours(y: np.ndarray, u: np.ndarray, *, order: int, ridge: float = 0.0) -> Model:
-    found = realize(estimate_markov(y, u, ridge=ridge), order=order)
+def _ours(y: np.ndarray, u: np.ndarray, *, order: int) -> Model:
+    found = realize(estimate_markov(y, u), order=order)
     A, B, C, F = (np.asarray(X) for X in (found.A, found.B, found.C, found.F))
     return Model(A, B, C, np.zeros((len(C), B.shape[1])), F)
 

@@ -102,6 +102,26 @@ def test_units_do_not_matter():
     )
 
 
+def test_older_values_of_a_smooth_input_are_left_out_where_lags_are_chosen():
+    """A slow chirp that is sampled fast, as in records of machines: few of its values tell the next."""
+    plant, t = random_plant(2, radius=0.8, inputs=1, outputs=1), np.arange(2000)
+    u = np.cos(0.1 * t * (1 - t / 4000))[:, None]
+    y, _ = record(plant, steps=2000, seed=0, sigma_u=0.0)
+    x = np.zeros(3)
+    for step, value in enumerate(u):
+        y[step] += plant.C @ x
+        x = plant.A @ x + plant.B @ value
+    eigenvalues = [np.linalg.eigvalsh(np.corrcoef(windows(y, u, k), rowvar=False))[0] for k in range(1, 20)]
+    excited = int(np.argmax(np.array(eigenvalues) < 1e-10))  # means are near zero
+    assert 2 <= excited < 10
+    estimate = estimate_markov(y, u)
+    assert 2 <= estimate.length <= excited
+    with pytest.raises(lqgap.InvalidArgumentError, match=f"of {excited + 1} lags, but of {excited} at most"):
+        estimate_markov(y, u, length=excited + 1)
+    exact = exact_markov(lqgap.solve(plant), plant, length=1)
+    np.testing.assert_allclose(estimate.parameters.of_outputs[0], exact.of_outputs[0], atol=0.1)
+
+
 GOOD = record(PLANT, steps=60, seed=0)
 
 

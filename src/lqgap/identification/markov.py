@@ -9,6 +9,7 @@ of all lengths up to h, among which Akaike's criterion can choose, and the regre
 before, which a weighted realisation needs. A window with a lost observation (NaN) is left out.
 """
 
+import bisect
 import math
 from functools import partial
 from typing import Any
@@ -29,6 +30,12 @@ ROWS_AT_A_TIME = 16_384
 MAX_LENGTH = 2_000
 MAX_CHOSEN = 50
 LEAST_EXCITATION = 1e-10  # smallest eigenvalue of the correlations of phi that counts as excited
+UNEXCITED = (
+    "the record does not excite all directions of past data of {length} lags, but of {excited} at most, so "
+    "that the regression has no unique answer: inputs that are smooth or constant, repeat each other or are "
+    "a function of past outputs do not suffice; take fewer lags, add independent random inputs, or give a "
+    "positive ridge"
+)
 
 
 class MarkovParameters(eqx.Module):
@@ -89,7 +96,8 @@ def estimate_markov(
 
     Args:
         y: lost observations are NaN; windows that hold one are left out.
-        length: how many lags; if left out, twice as many as Akaike's criterion takes.
+        length: how many lags; if left out, twice as many as Akaike's criterion takes, or fewer if the record
+            does not excite so many: a slow chirp that is sampled fast tells nothing by its older values.
         ridge: the weight of the prior, in units of squared data summed over time.
     """
     y, u = _read_record(y, u)
@@ -106,9 +114,11 @@ def estimate_markov(
             f"are {length * (p + m)} unknowns for each output: record more steps, or take fewer lags"
         )
     moments = window_moments(np.asarray(y), np.asarray(u), length)
-    _require_excitation(moments, (length, p, m), ridge)
+    excited = _count_excited(moments, (length, p, m), ridge)
+    if excited < (1 if is_chosen else length):
+        raise InvalidArgumentError(UNEXCITED.format(length=length, excited=excited))
     if is_chosen:
-        length, moments = _choose_length(moments, (length, p, m), ridge)
+        length, moments = _choose_length(moments, (length, p, m), ridge, most=excited)
     return regress(moments, (length, p, m), jnp.asarray(ridge))
 
 
@@ -170,8 +180,10 @@ def _read_ridge(ridge: Any) -> float:
     return float(ridge)
 
 
-def _choose_length(moments: Moments, sizes: tuple[int, int, int], ridge: float) -> tuple[int, Moments]:
-    """Twice the number of lags that minimises  count log det S + 2 (number of unknowns).
+def _choose_length(
+    moments: Moments, sizes: tuple[int, int, int], ridge: float, *, most: int
+) -> tuple[int, Moments]:
+    """Twice the number of lags that minimises  count log det S + 2 (number of unknowns), at most `most`.
 
     Twice, because what the criterion leaves out would look like additional states (D. Bauer, Estimating
     linear dynamical systems using subspace methods, Econometric Theory 21, 2005). With lags in order of age,
@@ -180,20 +192,20 @@ def _choose_length(moments: Moments, sizes: tuple[int, int, int], ridge: float) 
     longest, p, m = sizes
     total, count = np.asarray(moments.total), int(moments.count)
     split, features = longest * p, longest * (p + m)
-    by_age = [np.r_[k * p : (k + 1) * p, split + k * m : split + (k + 1) * m] for k in range(longest)]
-    gram, now = total[np.ix_(np.concatenate(by_age), np.concatenate(by_age))], slice(features, features + p)
-    factor = np.linalg.cholesky(gram + ridge * np.eye(features))
-    explained = scipy.linalg.solve_triangular(factor, total[np.concatenate(by_age), now], lower=True)
-    per_lag = np.einsum("kfi,kfj->kij", *[explained.reshape(longest, p + m, p)] * 2)
+    by_age, now = _by_age(sizes)[: most * (p + m)], slice(features, features + p)
+    factor = np.linalg.cholesky(total[np.ix_(by_age, by_age)] + ridge * np.eye(len(by_age)))
+    explained = scipy.linalg.solve_triangular(factor, total[by_age, now], lower=True)
+    per_lag = np.einsum("kfi,kfj->kij", *[explained.reshape(most, p + m, p)] * 2)
     residual = (total[now, now] - np.cumsum(per_lag, axis=0)) / count
-    num_unknowns = p * (p + m) * np.arange(1, longest + 1)
+    num_unknowns = p * (p + m) * np.arange(1, most + 1)
     best = int(np.argmin(count * np.linalg.slogdet(residual)[1] + 2 * num_unknowns)) + 1
-    chosen = min(2 * best, longest)
+    chosen = min(2 * best, most)
     kept = np.r_[: chosen * p, split : split + chosen * m, features : features + p + m]
     return chosen, Moments(moments.total[kept][:, kept], moments.count)
 
 
-def _require_excitation(moments: Moments, sizes: tuple[int, int, int], ridge: float) -> None:
+def _count_excited(moments: Moments, sizes: tuple[int, int, int], ridge: float) -> int:
+    """How many lags have a regression with a unique answer; the more lags, the less are they excited."""
     length, p, m = sizes
     features = length * (p + m)
     if ridge == 0 and int(moments.count) < features + p:
@@ -201,12 +213,20 @@ def _require_excitation(moments: Moments, sizes: tuple[int, int, int], ridge: fl
             f"only {int(moments.count)} windows of {length} lags have no lost observation, expected at least "
             f"{features + p}: record more steps, or take fewer lags"
         )
-    gram = np.asarray(moments.total)[:features, :features] + ridge * np.eye(features)
-    scale = np.sqrt(np.diagonal(gram))
-    is_still = not np.all(scale > 0)
-    if is_still or np.linalg.eigvalsh(gram / np.outer(scale, scale))[0] < LEAST_EXCITATION:
-        raise InvalidArgumentError(
-            "the record does not excite all directions of past data, so that the regression has no unique "
-            "answer: inputs that are constant, repeat each other or are a function of past outputs "
-            "do not suffice; add independent random inputs, or give a positive ridge"
-        )
+    by_age = _by_age(sizes)
+    gram = np.asarray(moments.total)[np.ix_(by_age, by_age)] + ridge * np.eye(features)
+    scale = np.sqrt(np.where(np.diagonal(gram) > 0, np.diagonal(gram), 1.0))
+    gram = gram / np.outer(scale, scale)
+
+    def is_unexcited(lags: int) -> bool:
+        size = lags * (p + m)
+        return bool(np.linalg.eigvalsh(gram[:size, :size])[0] < LEAST_EXCITATION)
+
+    return bisect.bisect_left(range(1, length + 1), True, key=is_unexcited)
+
+
+def _by_age(sizes: tuple[int, int, int]) -> np.ndarray:
+    """The places of phi, those of the last step first."""
+    length, p, m = sizes
+    of_outputs, of_inputs = np.split(np.arange(length * (p + m)), [length * p])
+    return np.hstack([of_outputs.reshape(length, p), of_inputs.reshape(length, m)]).ravel()
