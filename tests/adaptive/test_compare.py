@@ -6,6 +6,7 @@ import lqgap as lg
 from lqgap.adaptive import FilterBank, run
 from lqgap.adaptive.compare import mean_over_truths, measure, pick_truths
 from lqgap.policies import StationaryLQG
+from lqgap.simulators import Finite
 
 SEEDS = (3, 0, 7)
 
@@ -44,6 +45,29 @@ def test_truths_are_the_middle_and_the_extremes_of_the_optimal_cost(springs):
     assert sorted(truths.values()) == sorted({2, int(J.argmin()), int(J.argmax())})
     named = {name: index for names, index in truths.items() for name in names.split(", ")}
     assert named == {"middle": 2, "lowest J": int(J.argmin()), "highest J": int(J.argmax())}
+
+
+def test_the_middle_of_a_grid_with_an_even_number_of_points_is_inside_of_all_ranges():
+    """The index in the middle of 4 x 4 members is on the edge of the second parameter."""
+    members = lg.plants.mass_spring_damper().grid(4)
+    (middle,) = [index for names, index in pick_truths(members).items() if "middle" in names]
+    values = np.asarray(members.parameters)
+    assert np.all((values.min(axis=0) < values[middle]) & (values[middle] < values.max(axis=0)))
+    shuffled = members.subset(np.random.default_rng(0).permutation(16))
+    (again,) = [index for names, index in pick_truths(shuffled).items() if "middle" in names]
+    off = [
+        abs(each - values.mean(axis=0)) for each in (values[middle], np.asarray(shuffled.parameters)[again])
+    ]
+    np.testing.assert_allclose(*off, rtol=1e-9)
+
+
+def test_the_middle_of_members_without_parameters_has_the_median_cost():
+    costs = lg.plants.mass_spring_damper().grid(4)
+    order = np.argsort(costs.optima().J)[[0, 15, 1, 7, 2]]
+    (middle,) = [
+        i for names, i in pick_truths(Finite([costs[int(i)] for i in order])).items() if "middle" in names
+    ]
+    assert order[middle] == order[4]
 
 
 def test_means_are_over_truths_of_runs_that_held_and_seeds_count_once():

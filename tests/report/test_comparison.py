@@ -26,15 +26,33 @@ def test_the_verdict_says_who_wins_who_ties_and_why():
     assert (
         "It pays 11 % of that in the second half of the time: it is still learning." in text
     )  # 1 - 0.3 ** 0.1
-    assert "Not clearly worse on the same noise, with too few seeds to tell: Map." in text
-    assert "times as much: it learns little, and pays on at every step." in text
+    assert "Not clearly worse on the same noise, with too few seeds to tell: Map (2 % more)." in text
+    assert "clearly pays more, 100 times as much: it learns little, and pays on at every step." in text
     assert "Thompson{Lazy = True} diverged in 1 of 8 runs." in text
 
 
-def test_the_answer_names_the_method_with_most_wins():
-    found = summarize(example_comparison())
-    assert found.text == "Over 1000 steps Bank pays least, or not clearly more than the best, on the class."
-    assert [fact.value for fact in found.facts] == ["5", "32", "1"]
+def test_the_answer_names_the_first_of_the_table_though_others_before_it_in_the_list_are_its_equals():
+    found = example_comparison()
+    assert summarize(found).text == "Over 1000 steps Bank pays least on the class."
+    swapped = found.model_copy(update={"methods": [found.methods[1], found.methods[0], *found.methods[2:]]})
+    assert summarize(swapped).text == "Over 1000 steps Bank pays least on the class."
+    assert [fact.value for fact in summarize(found).facts] == ["5", "32", "1"]
+
+
+def test_on_several_classes_the_answer_counts_where_a_method_is_first_or_its_equal():
+    one, two = example_comparison(family="one"), example_comparison(family="two")
+    both = one.model_copy(update={"families": one.families + two.families, "cells": one.cells + two.cells})
+    assert summarize(both).text == (
+        "Over 1000 steps Bank pays least, or not clearly more than the best, on 2 of 2 classes."
+    )
+
+
+def test_where_every_method_diverged_the_answer_does_not_say_who_pays_least():
+    found = example_comparison()
+    lost = found.model_copy(update={"cells": [cell for cell in found.cells if "thompson" in cell.method]})
+    assert summarize(lost).text == (
+        "Every method diverged in some run; Thompson{Lazy = True} did least often."
+    )
 
 
 def test_growth_has_an_interval_at_every_horizon():

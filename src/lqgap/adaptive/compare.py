@@ -11,7 +11,8 @@ such, and means are over the others: with x_ij the excess of seed i on truth j, 
 where a seed's runs on all T truths count as one, since they have their noise in common.
 
 Which plant is true matters: optimism is free where the truth has the lowest J and dearest where it has the
-highest. So there are three of them, the middle member and those with the lowest and the highest J.
+highest. So there are three of them: the member nearest to the middle of the ranges, and those with the lowest
+and the highest J.
 """
 
 from collections.abc import Mapping, Sequence
@@ -95,9 +96,17 @@ def measure(
 
 
 def pick_truths(members: Finite) -> dict[str, int]:
-    """The middle member, those of lowest and highest J; one that is several of these has all their names."""
-    J = np.asarray(members.optima().J)
-    chosen = {"middle": len(J) // 2, "lowest J": int(np.argmin(J)), "highest J": int(np.argmax(J))}
+    """The middle member, those of lowest and highest J; one that is several of these has all their names.
+
+    The middle is nearest to that of the ranges, in units of them; where members have no parameters but their
+    number, its J is nearest to the median. Of equals it is the one nearest to the middle of the list.
+    """
+    J, values, count = np.asarray(members.optima().J), np.asarray(members.parameters), len(members)
+    low, high = values.min(axis=0), values.max(axis=0)
+    off = np.linalg.norm((values - (low + high) / 2) / np.where(high > low, high - low, 1.0), axis=1)
+    off = np.abs(J - np.median(J)) if members.names == ("member",) else np.round(off, 9)
+    middle = int(np.lexsort((np.abs(np.arange(count) - count // 2), off))[0])
+    chosen = {"middle": middle, "lowest J": int(np.argmin(J)), "highest J": int(np.argmax(J))}
     names: dict[int, list[str]] = {}
     for name, index in chosen.items():
         names.setdefault(index, []).append(name)

@@ -40,23 +40,26 @@ def write(found: Comparison, folder: Path) -> Path:
 
 
 def summarize(found: Comparison) -> Answer:
-    """Who is best on most classes, over the longest horizon."""
+    """Who is best on most classes, over the longest horizon; of equals, who is first in most tables."""
     horizon = max(found.horizons)
     groups = [cells for family in found.families if (cells := found.at(family.name, horizon))]
     if not groups:
         return Answer("No method could be run on any class.", "", "")
-    wins = {method.name: 0 for method in found.methods}
+    if len(groups) == 1 and (groups[0][0].num_diverged or groups[0][0].num_warming):
+        return Answer(verdict(found, groups[0][0].family), "", "")
+    wins = {method.name: [0, 0] for method in found.methods}
     for cells in groups:
-        for cell in equals(cells):
-            wins[cell.method] += 1
+        for place, cell in enumerate(equals(cells)):
+            wins[cell.method][0] += 1
+            wins[cell.method][1] += place == 0
     best = max(wins, key=lambda name: wins[name])
+    where = f", or not clearly more than the best, on {wins[best][0]} of {len(groups)} classes"
     runs = [run for cells in groups for cell in cells for run in cell.runs]
     diverged = sum(run.diverged_at is not None for run in runs)
-    counts = "the class" if len(groups) == 1 else f"{wins[best]} of {len(groups)} classes"
     return Answer(
         f"Over {horizon} steps ",
         found.contender(best).label,
-        f" pays least, or not clearly more than the best, on {counts}.",
+        f" pays least{where if len(groups) > 1 else ' on the class'}.",
         (
             Fact("Methods", str(len(found.methods)), "on the same noise"),
             Fact("Runs", str(len(runs)), f"{len(found.seeds)} on each true plant"),
@@ -82,7 +85,7 @@ def verdict(found: Comparison, family: str) -> str:
         [
             *([f"Too few seeds for a verdict, {best.num_seeds}."] if best.num_seeds < FEW else []),
             f"{_label(found, best)} pays least: {_value(best)}{_share(best)}. {_course(best)}",
-            *([_ties(found, peers)] if peers else []),
+            *([_ties(found, best, peers)] if peers else []),
             *(_behind(found, best, cell) for cell in ends),
             *(_failure(found, cell) for cell in others if cell.num_diverged or cell.num_warming),
         ]
@@ -218,19 +221,22 @@ def _course(cell: Cell) -> str:
 
 def _behind(found: Comparison, best: Cell, other: Cell) -> str:
     """How much more another one pays, and what for."""
-    ratio = other.mean / best.mean if best.mean > 0 else math.inf
-    factor = f"{100 * (ratio - 1):.0f} % more" if ratio < 1.5 else f"{show(ratio, digits=2)} times as much"
     why = "learning costs it more"
     if _late(other) >= STEADY:
         why = "it learns little, and pays on at every step"
     elif _late(other) > max(SETTLED, _late(best)):
         why = "it takes longer to learn"
-    return f"{_label(found, other)} pays {factor}: {why}."
+    return f"{_label(found, other)} clearly pays more, {_factor(best, other)}: {why}."
 
 
-def _ties(found: Comparison, peers: list[Cell]) -> str:
-    labels = ", ".join(_label(found, cell) for cell in peers)
+def _ties(found: Comparison, best: Cell, peers: list[Cell]) -> str:
+    labels = ", ".join(f"{_label(found, cell)} ({_factor(best, cell)})" for cell in peers)
     return f"Not clearly worse on the same noise, with too few seeds to tell: {labels}."
+
+
+def _factor(best: Cell, other: Cell) -> str:
+    ratio = other.mean / best.mean if best.mean > 0 else math.inf
+    return f"{100 * (ratio - 1):.0f} % more" if ratio < 1.5 else f"{show(ratio, digits=2)} times as much"
 
 
 def _failure(found: Comparison, cell: Cell) -> str:
