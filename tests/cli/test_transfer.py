@@ -115,7 +115,7 @@ def test_without_a_method_that_holds_the_sentence_is_an_error_and_the_record_is_
     monkeypatch.setattr("lqgap.cli.transfer.transfer", lambda *_, **__: none)
     options = dict(seed=None, trust=False, figures=False, progress=QUIET)
     for as_json in (False, True):
-        with pytest.raises(lg.NotConvergedError, match=r"No controller holds .* such as gain = 1"):
+        with pytest.raises(lg.NotConvergedError, match=r"No controller is fit .* such as gain = 1"):
             run_transfer(None, tmp_path, as_json=as_json, **options)
         out = capsys.readouterr().out
         assert json.loads(out)["recommended"] is None if as_json else answer(none).text in out

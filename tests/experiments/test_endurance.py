@@ -3,12 +3,11 @@ import jax.numpy as jnp
 import pytest
 
 import lqgap as lg
-from lqgap.experiments.assembly import candidate
+from lqgap.experiments.assembly import Measured, choose
 from lqgap.experiments.endurance import LONG, find_instability, run_on
 from lqgap.experiments.judging import judge
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants
-from lqgap.experiments.recommendation import recommend
 from lqgap.experiments.results import TrainedPolicy
 from lqgap.experiments.units import Workspace
 from lqgap.policies import FiniteHorizonLQG, LinearDynamic, ModelBank, StationaryLQG, Zero
@@ -104,7 +103,9 @@ def test_what_costs_more_later_decides_in_a_task_that_goes_on(workspace):
     assert first["bank"] < first["linear"]
     assert later["bank"] > later["linear"]
     file = TrainedPolicy(file="policy")
-    assert recommend({name: candidate(file, each) for name, each in judged.items()}).method == "linear"
+    assert (
+        choose({name: Measured(file, each, [], None, []) for name, each in judged.items()}).method == "linear"
+    )
 
 
 def drifting(tmp_path, drift):

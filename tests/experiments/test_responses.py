@@ -7,7 +7,7 @@ import lqgap as lg
 from lqgap.errors import InvalidStudyError
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants
-from lqgap.experiments.responses import make_schedule, respond_to_steps
+from lqgap.experiments.responses import UNABLE, make_schedule, respond_to_steps
 from lqgap.experiments.transfer import transfer
 from lqgap.experiments.units import Workspace
 from lqgap.policies import Integrated, StationaryLQG, Zero
@@ -32,6 +32,10 @@ count = 2
 reference = 22.0
 load = 0.5
 horizon = 60
+"""
+FEW = """
+methods = {nominal = {}, linear = {}}
+evaluation = {rollouts = 16, horizons = [], trajectories = 0, map_points = 3, bounds = false}
 """
 LOADS = STUDY.replace("operating_point", "loads = {size = 1.0, drift = 0.5}\noperating_point")
 
@@ -97,10 +101,24 @@ def test_a_long_response_is_kept_where_something_happens(tmp_path):
     assert {0, 1, 2, 667, 668, 1334, 1335, 2000} <= set(found.steps)
 
 
-def test_a_policy_that_cannot_follow_has_no_response(tmp_path):
-    assert (
-        respond_to_steps(make_workspace(tmp_path), "zero", Zero(num_inputs=1, num_outputs=1)).response is None
-    )
+def test_a_policy_that_cannot_follow_has_no_response_and_is_unfit(tmp_path):
+    found = respond_to_steps(make_workspace(tmp_path), "zero", Zero(num_inputs=1, num_outputs=1))
+    assert found.response is None
+    assert found.unfit == "it cannot follow the set-point of [response]"
+
+
+def test_a_method_that_cannot_follow_is_recommended_only_where_no_set_point_is_asked_for(tmp_path):
+    """The linear controller is the best by its gap."""
+    regulate = FEW + STUDY.partition("[response]")[0].replace("[0.5, 0.9]", "[0.2, 1.1]")
+    follow = regulate + "[response]" + STUDY.partition("[response]")[2]
+    found = {
+        text: transfer(*parse_study(text, name="study.toml", folder=tmp_path), tmp_path / f"run {len(text)}")
+        for text in (regulate, follow)
+    }
+    assert [record.recommended for record in found.values()] == ["linear", "nominal"]
+    assert [found[text].method("linear").unfit for text in found] == [None, UNABLE]
+    assert "Robust linear controller is unfit: it cannot follow the set-point" in found[follow].warnings[-1]
+    assert "it cannot follow the set-point of [response]" in render(found[follow])
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_before_gaps_are_measured_nothing_is_recommended():
 def test_without_a_method_that_holds_every_reason_and_a_remedy_are_given():
     record = with_method(example_record(recommended=None), "bank", unfit="it diverges at gain = 1")
     text = sentence(with_method(record, "robust", unfit="it diverges at gain = 2"))
-    assert text.startswith("No controller holds on all plants that were tried. ")
+    assert text.startswith("No controller is fit for all plants that were tried. ")
     assert "Untrained bank: it diverges at gain = 1; Robust training: it diverges at gain = 2." in text
     assert text.endswith(REMEDY)
     assert "LQG-VTR holds, but has no policy file" in sentence(record.model_copy(update={"better": "vtr"}))

@@ -19,11 +19,18 @@ from lqgap.experiments.record import (
     MethodGaps,
     Plant,
     Record,
-    Response,
     Series,
     Trajectory,
 )
-from lqgap.experiments.results import Judged, JudgedPlants, LowerBound, Theory, TrainedPolicy, WorstGap
+from lqgap.experiments.results import (
+    Judged,
+    JudgedPlants,
+    LowerBound,
+    Responded,
+    Theory,
+    TrainedPolicy,
+    WorstGap,
+)
 from lqgap.experiments.study import Study
 from lqgap.experiments.units import DELTA
 
@@ -40,7 +47,12 @@ class Measured:
     runs: Sequence[Trajectory]
     growth: Series | None
     adaptations: Sequence[Adaptation]
-    response: Response | None = None
+    responded: Responded
+
+    @property
+    def unfit(self) -> str | None:
+        """What speaks against it."""
+        return self.judged.unfit or self.responded.unfit
 
 
 @dataclass(frozen=True)
@@ -67,7 +79,7 @@ def assemble(
     """The record, with a warning for every method that is left out."""
     plants, methods = results.plants, results.methods
     gaps = [each.judged.gaps for each in methods.values()]
-    found = choose({name: candidate(each.trained, each.judged) for name, each in methods.items()})
+    found = choose(methods)
     left_out = [
         LeftOut(name=name, label=METHODS[name].label, reason=why) for name, why in results.left_out.items()
     ]
@@ -84,6 +96,11 @@ def assemble(
             *plants.warnings,
             *warnings,
             *(f"{each.label} is left out: {each.reason}" for each in left_out),
+            *(
+                f"{METHODS[name].label} is unfit: {each.responded.unfit}"
+                for name, each in methods.items()
+                if each.responded.unfit
+            ),
             *_disagreement(gaps, found),
             *_too_few_members(study, plants.real, gaps, found),
         ],
@@ -99,21 +116,23 @@ def assemble(
         heat_map=_heat_map(results),
         bracket=None if found.method is None else _bracket(study, results, found.method),
         trajectories=[run for each in methods.values() for run in each.runs],
-        responses=[each.response for each in methods.values() if each.response is not None],
+        responses=[each.responded.response for each in methods.values() if each.responded.response],
         adaptations=[told for each in methods.values() for told in each.adaptations] or None,
         bounds=results.theory.sheet,
         timings=dict(timings),
     )
 
 
-def choose(candidates: Mapping[str, Candidate]) -> Recommendation:
+def choose(methods: Mapping[str, Measured]) -> Recommendation:
     """What is recommended of all methods that could be put on a plant."""
-    return recommend({name: each for name, each in candidates.items() if METHODS[name].kind != "reference"})
+    return recommend(
+        {name: candidate(each) for name, each in methods.items() if METHODS[name].kind != "reference"}
+    )
 
 
-def candidate(trained: TrainedPolicy, judged: Judged) -> Candidate:
+def candidate(each: Measured) -> Candidate:
     """What a recommendation needs to know of a method."""
-    return Candidate(judged.gaps, judged.totals, trained.file is not None, judged.unfit is None)
+    return Candidate(each.judged.gaps, each.judged.totals, each.trained.file is not None, each.unfit is None)
 
 
 def _method(name: str, measured: Measured) -> Method:
@@ -126,7 +145,7 @@ def _method(name: str, measured: Measured) -> Method:
         history=measured.trained.history,
         policy_file=measured.trained.file,
         has_improved=measured.trained.has_improved,
-        unfit=measured.judged.unfit,
+        unfit=measured.unfit,
         cut=measured.trained.cut or measured.judged.cut,
         margins=measured.judged.margins,
     )

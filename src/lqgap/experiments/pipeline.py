@@ -14,7 +14,7 @@ from typing import Any
 from lqgap.errors import CorruptFileError, LqgapError, NotConvergedError, StorageError
 from lqgap.experiments import bounds, judging, units
 from lqgap.experiments.adaptation import adapt
-from lqgap.experiments.assembly import Measured, Results, candidate, choose
+from lqgap.experiments.assembly import Measured, Results, choose
 from lqgap.experiments.members import audit, grow
 from lqgap.experiments.methods import METHODS
 from lqgap.experiments.methods.base import AbstractMethod
@@ -104,7 +104,7 @@ def compute(work: Work, folder: Path, show: Callable[[Results], None] = lambda _
         return results
     work.ahead = ()
     lower, theory = _bounds(work, workspace, lambda: show(results))
-    found = choose({name: candidate(each.trained, each.judged) for name, each in methods.items()}).method
+    found = choose(methods).method
     worst = None if found is None else _worst(work, workspace, contenders[found])
     return replace(results, lower=lower, theory=theory, worst=worst)
 
@@ -229,7 +229,7 @@ def _measure(work: Work, workspace: units.Workspace, each: Contender) -> Measure
             workspace, name, each.policy_fn(), num_rollouts=each.method.num_rollouts(evaluation.rollouts)
         ),
     )
-    grown, adapted, responded = Growth(), Adapted(), Responded(response=None)
+    grown, adapted, responded = Growth(), Adapted(), Responded()
     if kind != "reference" and work.study.response is not None:
         steps = {**each.configuration, **work.study.model_dump(include={"response", "real"})}
         responded = work.do(
@@ -253,5 +253,5 @@ def _measure(work: Work, workspace: units.Workspace, each: Contender) -> Measure
         adapted = work.do(
             Adapted, f"adapt {name}", chosen, lambda _: adapt(workspace, name, each.policy_fn())
         )
-    told = (found.runs, grown.series, adapted.runs, responded.response)
+    told = (found.runs, grown.series, adapted.runs, responded)
     return Measured(each.trained, each.judged, *told)

@@ -25,6 +25,7 @@ from lqgap.simulators import AbstractFamily
 from lqgap.systems import LQG
 from lqgap.systems.setpoints import find_rest
 
+UNABLE = "it cannot follow the set-point of [response]"
 MAX_CORNERS, NUM_REAL = 8, 3
 NUM_KEPT = 100  # instants of each third; closer together where it begins
 OFF = 0.05  # of a step: an output that is settled is nearer
@@ -80,12 +81,12 @@ def make_schedule(plants: Plants) -> Schedule:
 
 
 def respond_to_steps(workspace: Workspace, name: str, policy: AbstractPolicy) -> Responded:
-    """The response of a method in real signals; none if it cannot follow a reference."""
+    """The response of a method in real signals; one that cannot follow a reference is unfit."""
     plants, schedule = workspace.plants, make_schedule(workspace.plants)
     try:
         policy.rest(schedule.follow)
     except InvalidArgumentError:
-        return Responded(response=None)
+        return Responded(unfit=UNABLE)
     names, systems = _choose_plants(plants)
     found = respond(
         policy, systems, references=schedule.references, follow=schedule.follow, loads=schedule.loads

@@ -90,9 +90,10 @@ class Runs(Result):
 
 
 class Responded(Result):
-    """How a method answers steps; None if it cannot follow a set-point."""
+    """How a method answers steps; without a response, what speaks against it where steps are asked for."""
 
-    response: Response | None
+    response: Response | None = None
+    unfit: str | None = None
 
 
 class Growth(Result):

@@ -73,7 +73,7 @@ def _trouble(record: Record) -> str:
     held = f" {record.method(record.better).label} holds, but has no policy file." if record.better else ""
     if not against:
         return f"No controller is recommended: there is none to choose from.{held}"
-    return f"No controller holds on all plants that were tried. {'; '.join(against)}.{held} {REMEDY}"
+    return f"No controller is fit for all plants that were tried. {'; '.join(against)}.{held} {REMEDY}"
 
 
 def _later(gaps: MethodGaps, worst: Estimate, horizon: int) -> str:
