@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 from example_record import example_record, measured
 
-from lqgap.experiments.assembly import _too_few_members
+from lqgap.experiments.assembly import _sharpen, _too_few_members
 from lqgap.experiments.bounds import BOUND_TOLERANCE
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.recommendation import Recommendation
+from lqgap.experiments.results import WorstGap
 
 
 @pytest.mark.slow
@@ -28,6 +29,8 @@ def test_the_parts_of_a_record_fit_together(finished):
     assert grid.shape == (3, 3)
     assert np.all(np.isfinite(grid))
     assert record.bracket.lower <= record.bracket.upper
+    [chosen] = [part for part in record.gaps.methods if part.method == record.recommended]
+    assert chosen.box_worst == record.bracket.worst
     lower = record.horizons.series[-1]
     assert lower.method is None
     at_study = lower.values[lower.horizons.index(8)].mean
@@ -35,6 +38,20 @@ def test_the_parts_of_a_record_fit_together(finished):
     assert len(record.trajectories) == 2 * 8
     assert {len(run.cost) for run in record.trajectories} == {9}
     assert [look.step for look in record.method("robust").history] == [0, 4]
+
+
+def test_the_method_of_the_bracket_has_the_gaps_of_the_bracket_in_the_table():
+    """23 ± 4 in the table beside "at most 24.7" were two figures of one policy."""
+    record = example_record()
+    part = next(part for part in record.gaps.methods if part.method == "robust")
+    worst, of_class = measured(20.5, 0.05), measured(19.0, 0.05)
+    found = WorstGap(worst=worst, worst_at={"gain": 2.0}, of_class=of_class, upper=20.7, num_plants=30)
+    sharp = _sharpen(part, found)
+    assert (sharp.box_worst, sharp.box_worst_at, sharp.grid_worst) == (worst, {"gain": 2.0}, of_class)
+    assert sharp.real_worst == part.real_worst
+    without_ranges = _sharpen(part.model_copy(update={"box_worst": None, "box_worst_at": None}), found)
+    assert (without_ranges.box_worst, without_ranges.grid_worst) == (None, of_class)
+    assert _sharpen(part, None) == part
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,9 @@ def test_the_upper_end_of_the_bracket_covers_the_class_and_what_was_found_from_m
     assert of_all.worst.mean < of_all.upper < np.inf
     assert of_all.upper > worst
     assert abs(of_all.worst.mean - worst) < 5 * of_all.worst.stderr
-    assert of_all.worst.mean >= of_class.worst.mean
+    assert of_all.worst.mean >= of_class.worst.mean == of_class.of_class.mean == of_all.of_class.mean
+    places = [*np.asarray(workspace.members.parameters).tolist(), *rows]
+    assert list(of_all.worst_at.values()) in places
 
 
 def test_a_controller_that_knows_the_plant_has_no_gap(workspace):

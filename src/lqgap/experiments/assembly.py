@@ -78,8 +78,11 @@ def assemble(
 ) -> Record:
     """The record, with a warning for every method that is left out."""
     plants, methods = results.plants, results.methods
-    gaps = [each.judged.gaps for each in methods.values()]
     found = choose(methods)
+    gaps = [
+        _sharpen(each.judged.gaps, results.worst) if name == found.method else each.judged.gaps
+        for name, each in methods.items()
+    ]
     left_out = [
         LeftOut(name=name, label=METHODS[name].label, reason=why) for name, why in results.left_out.items()
     ]
@@ -133,6 +136,16 @@ def choose(methods: Mapping[str, Measured]) -> Recommendation:
 def candidate(each: Measured) -> Candidate:
     """What a recommendation needs to know of a method."""
     return Candidate(each.judged.gaps, each.judged.totals, each.trained.file is not None, each.unfit is None)
+
+
+def _sharpen(gaps: MethodGaps, worst: WorstGap | None) -> MethodGaps:
+    """The gaps with those of the bracket in their places: one policy has one figure."""
+    if worst is None:
+        return gaps
+    changes: dict[str, object] = {"grid_worst": worst.of_class}
+    if gaps.box_worst is not None:
+        changes |= {"box_worst": worst.worst, "box_worst_at": worst.worst_at}
+    return gaps.model_copy(update=changes)
 
 
 def _method(name: str, measured: Measured) -> Method:

@@ -112,7 +112,7 @@ def judge(
             grid_worst=estimates.of_worst(of_class),
             grid_mean=estimates.of_mean(of_class),
             box_worst=None if workspace.plants.tried is None else estimates.of_worst(ranges),
-            box_worst_at=_place(workspace, searched, row) if searched else None,
+            box_worst_at=_place([workspace.members, searched.members], row) if searched else None,
             real=estimates.of_each(of_real),
             real_worst=estimates.of_worst(of_real),
             real_mean=estimates.of_mean(of_real),
@@ -135,12 +135,18 @@ def worst_gap(
         found: parameters of plants, chosen by other noise; none without ranges.
         num_rollouts: by which they were chosen.
     """
-    family, groups = workspace.plants.family, [workspace.members.systems]
+    family, groups = workspace.plants.family, [workspace.members]
     if isinstance(family, AbstractFamily) and found:
-        groups.append(family.members(found).systems)
-    systems = join([pad_to(group, workspace.judged.num_states) for group in groups])
+        groups.append(family.members(found))
+    systems = join([pad_to(group.systems, workspace.judged.num_states) for group in groups])
     gaps = gaps_of(workspace, policy, systems, SHARPER * num_rollouts, noise="bracket")
-    return WorstGap(worst=estimates.of_worst(gaps), upper=gaps.upper_limit(DELTA), num_plants=len(systems.A))
+    return WorstGap(
+        worst=estimates.of_worst(gaps),
+        worst_at=_place(groups, estimates.argworst(gaps)),
+        of_class=estimates.of_worst(gaps.subset(np.arange(len(workspace.members)))),
+        upper=gaps.upper_limit(DELTA),
+        num_plants=len(systems.A),
+    )
 
 
 def gaps_of(
@@ -236,10 +242,10 @@ def _with(of_class: GapEstimate, found: GapEstimate) -> GapEstimate:
     return replace(both, has_light_tail=is_light)
 
 
-def _place(workspace: Workspace, searched: Searched, row: int) -> dict[str, float]:
+def _place(groups: Sequence[Finite], row: int) -> dict[str, float]:
     """The parameters of a plant of this number, of the class or then of those found."""
-    values = np.concatenate([each.parameters for each in (workspace.members, searched.members)])[row]
-    return dict(zip(workspace.members.names, values.tolist(), strict=True))
+    values = np.concatenate([each.parameters for each in groups])[row]
+    return dict(zip(groups[0].names, values.tolist(), strict=True))
 
 
 def _zero(systems: LQG) -> Zero:

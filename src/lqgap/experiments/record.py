@@ -159,7 +159,7 @@ class MethodGaps(Part):
     method: str
     grid_worst: Estimate | None  # over the members that it was designed on
     grid_mean: Estimate | None
-    box_worst: Estimate | None  # over the members and what a search of the ranges found
+    box_worst: Estimate | None  # over the members and what a search found; the bracket's of its method
     box_worst_at: dict[str, Number] | None
     real: list[Estimate]  # of every real plant, in their order; all methods are evaluated on the same noise
     real_worst: Estimate

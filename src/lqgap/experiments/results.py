@@ -79,6 +79,8 @@ class WorstGap(Result):
     """The largest gap of a method over the class and what a search found in the ranges, for the bracket."""
 
     worst: Estimate
+    worst_at: dict[str, Number]  # parameters of its plant
+    of_class: Estimate  # the largest of the class alone, from the same rollouts
     upper: Number  # confidence limit of all gaps at once
     num_plants: int
 

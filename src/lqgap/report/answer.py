@@ -6,7 +6,7 @@ Nothing is claimed that the record does not hold: what was not measured is left 
 from dataclasses import dataclass
 
 from lqgap.experiments.record import Bracket, Estimate, MethodGaps, Record
-from lqgap.report.numbers import show, show_estimate, show_over, show_percent
+from lqgap.report.numbers import half_width, show, show_estimate, show_over, show_percent
 from lqgap.report.runs import describe_plant
 from lqgap.report.signals import explain_limits, show_steps
 
@@ -77,9 +77,9 @@ def _trouble(record: Record) -> str:
 
 
 def _later(gaps: MethodGaps, worst: Estimate, horizon: int) -> str:
-    """What it costs in the long run, where that is more."""
+    """What it costs in the long run, where that is more than its interval allows for."""
     later = gaps.later_worst
-    if later is None or later.mean <= worst.mean:
+    if later is None or later.mean <= worst.mean + half_width(worst):
         return ""
     return (
         f" Later on it costs up to {show(later.mean)} more in every {horizon} steps, by which it was chosen."
@@ -108,7 +108,8 @@ def _limit(bracket: Bracket | None, horizon: int) -> str:
         return ""
     steps = "" if bracket.horizon == horizon else f" in {bracket.horizon} steps"
     return (
-        f", and no controller can guarantee less than {show(bracket.lower)} over {show_over(bracket)}{steps}"
+        f", and no controller that must learn the plant from its outputs can guarantee less than "
+        f"{show(bracket.lower)} over {show_over(bracket)}{steps}"
     )
 
 

@@ -35,7 +35,13 @@ def gap_by_method(record: Record, gaps: Gaps) -> Figure:
     if record.bracket is not None and record.bracket.lower > 0 and record.bracket.horizon == gaps.horizon:
         marks.append(Rule("lower bound", "x", record.bracket.lower))
         where = show_over(record.bracket)
-        legend.append(Key(f"no controller's worst gap over {where} is smaller", BOUND, is_line=True))
+        legend.append(
+            Key(
+                f"no controller that must learn its plant has a smaller worst gap over {where}",
+                BOUND,
+                is_line=True,
+            )
+        )
     ticks = tuple(
         (float(place), record.method(each.method).label) for place, each in enumerate(reversed(rows))
     )
@@ -126,7 +132,7 @@ def gap_against_horizon(record: Record, horizons: HorizonStudy) -> Figure:
         f"again at every step; a line that flattens has learnt its plant and pays once."
     )
     if any(each.kind == "lower bound" for each in series):
-        caption += f" No controller has a worst gap {over} below the lower bound."
+        caption += f" No controller that must learn its plant has a worst gap {over} below the lower bound."
     caption += _beyond(record, means, end, "Above the figure are gaps")
     legend = [Key(mark.label, mark.style, is_line=True) for mark in marks]
     legend += [_RANGE] if any(mark.is_upward for mark in marks) else []
