@@ -70,6 +70,11 @@ def test_global_options_stay_untouched():
     assert not offenders(sets_options)
 
 
+def test_modules_are_imported_where_the_contracts_of_layers_see_it():
+    """By a name in a string, only what a user's study names (`experiments.family`)."""
+    assert offenders(lambda _, text: "import_module(" in text) == ["src/lqgap/experiments/family.py"]
+
+
 def test_every_module_has_its_test_module():
     def is_untested(path, _):
         if path.name.startswith("__") or path.name in {"errors.py", "version.py"}:

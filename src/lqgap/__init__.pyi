@@ -31,8 +31,8 @@ from .evaluation import respond as respond
 from .evaluation import rollout as rollout
 from .experiments.compare import compare as compare
 from .policies import Controller as Controller
-from .policies import load_policy as load_policy
-from .policies import save_policy as save_policy
+from .policy_files import load_policy as load_policy
+from .policy_files import save_policy as save_policy
 from .progress import time_budget as time_budget
 from .simulators import Finite as Finite
 from .simulators import ParameterBox as ParameterBox

@@ -4,7 +4,8 @@ import numpy as np
 
 import lqgap as lg
 from lqgap.adaptive import TrainedPolicy, run
-from lqgap.policies import ModelBank, RandomProbe, Recurrent, load_policy, save_policy
+from lqgap.policies import ModelBank, RandomProbe, Recurrent
+from lqgap.policy_files import load_policy, save_policy
 
 
 def test_a_policy_does_what_it_does_and_its_bank_tells_what_it_believes():

@@ -25,7 +25,7 @@ def run_certify(
     from lqgap.experiments.budgets import allotted
     from lqgap.experiments.plants import key_for
     from lqgap.experiments.units import NOISE
-    from lqgap.policies import load_policy
+    from lqgap.policy_files import load_policy
     from lqgap.simulators import AbstractFamily
     from lqgap.theory import RangesBound, certify
 

@@ -14,7 +14,7 @@ def run_evaluate(path: Path | None, policy: Path, *, seed: int | None, trust: bo
     from lqgap.experiments.estimates import of_each
     from lqgap.experiments.plants import key_for
     from lqgap.experiments.units import NOISE
-    from lqgap.policies import load_policy
+    from lqgap.policy_files import load_policy
     from lqgap.report.numbers import show_estimate
 
     real, loaded = workspace.plants.real, load_policy(policy)

@@ -18,7 +18,7 @@ def run_train(path: Path | None, output: Path, *, method: str, seed: int | None,
     workspace = open_workspace(path, seed=seed, trust=trust)
 
     from lqgap.experiments.budgets import allotted
-    from lqgap.policies import save_policy
+    from lqgap.policy_files import save_policy
 
     checkpoints = output.with_name(f"{output.name}.checkpoints")
     with allotted(workspace.plants, f"train {method}"):

@@ -35,7 +35,7 @@ from lqgap.experiments.results import (
     WorstGap,
 )
 from lqgap.experiments.work import Work
-from lqgap.policies import load_policy
+from lqgap.policy_files import load_policy
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from lqgap.experiments.results import (
     TrainedPolicy,
 )
 from lqgap.experiments.study import Study
-from lqgap.policies import AbstractPolicy, save_policy
-from lqgap.policies.serialization import can_save
+from lqgap.policies import AbstractPolicy
+from lqgap.policy_files import can_save, save_policy
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems import LQG
 from lqgap.systems.kalman import expected_costs

@@ -14,7 +14,6 @@ from lqgap.policies.probing import RandomProbe
 from lqgap.policies.probing_bank import ProbingBank
 from lqgap.policies.recurrent import Recurrent
 from lqgap.policies.saturated import Saturated
-from lqgap.policies.serialization import load_policy, save_policy
 
 __all__ = [
     "AbstractLinearPolicy",
@@ -38,6 +37,4 @@ __all__ = [
     "StationaryLQG",
     "Zero",
     "explore_then_commit",
-    "load_policy",
-    "save_policy",
 ]

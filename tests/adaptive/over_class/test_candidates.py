@@ -8,7 +8,8 @@ import pytest
 import lqgap as lg
 from lqgap.adaptive import CertaintyEquivalence, FilterBank, ThompsonSampling, run
 from lqgap.adaptive.over_class.candidates import refutation
-from lqgap.policies import ModelBank, load_policy, save_policy
+from lqgap.policies import ModelBank
+from lqgap.policy_files import load_policy, save_policy
 from lqgap.systems import solve_finite
 
 MAKERS = {

@@ -1,6 +1,6 @@
 from lqgap.experiments.methods.base import Knowing
 from lqgap.experiments.methods.oracle import Oracle
-from lqgap.policies.serialization import can_save
+from lqgap.policy_files import can_save
 
 
 def test_the_oracle_knows_the_plant_and_no_file_can_hold_it(setting):

@@ -9,7 +9,7 @@ import pytest
 import lqgap as lg
 from lqgap.archives import read_arrays, write_arrays
 from lqgap.policies import AbstractPolicy, Mixture
-from lqgap.policies.serialization import can_save
+from lqgap.policy_files import can_save
 
 
 @pytest.mark.parametrize("name", sorted(every_policy.NAMES))

@@ -7,7 +7,6 @@ make a step.
 
 import dataclasses
 import functools
-import importlib
 import inspect
 import json
 import os
@@ -20,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from lqgap import adaptive, policies
 from lqgap.archives import read_arrays, write_arrays
 from lqgap.arguments import require_double_precision
 from lqgap.errors import CorruptFileError, InvalidArgumentError
@@ -28,7 +28,6 @@ from lqgap.policies.policy import AbstractPolicy, require_policy
 
 FORMAT = 3  # in 2 the shaping of a bank did not fade with doubt
 KIND = "policy"
-PACKAGES = ("lqgap.policies", "lqgap.adaptive")  # by name: the second is of a layer above
 MAY_BE = {"log_prior": -np.inf, "log_weights": -np.inf, "excess": np.inf}
 MAY_BE |= {"low": -np.inf, "high": np.inf, "rate": np.inf, "largest": np.inf}  # of limits and probes
 NETWORKS = (eqx.nn.GRUCell, eqx.nn.Linear)
@@ -91,7 +90,7 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> dict[str, A
         return {"array": name}
     if isinstance(value, tuple):
         return {"tuple": [_encode(item, f"{name}.{i}", arrays) for i, item in enumerate(value)]}
-    if _find_class(type(value).__name__) is type(value):
+    if _classes().get(type(value).__name__) is type(value):
         names = [field.name for field in dataclasses.fields(value)]
         fields = {field: _encode(getattr(value, field), f"{name}.{field}", arrays) for field in names}
         return {"class": type(value).__name__, "fields": fields}
@@ -112,7 +111,7 @@ def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         if not _is_plain(content):
             raise ValueError(f"{content!r} is not a plain value")
         return content
-    cls = _find_class(node["class"])
+    cls = _classes().get(node["class"])
     if cls is None:
         raise ValueError(f"there is no policy {node['class']!r}")
     return _make(cls, {name: _decode(part, arrays) for name, part in node["fields"].items()})
@@ -140,19 +139,13 @@ def _is_count(value: Any, *, most: int) -> bool:
     return type(value) is int and 0 <= value <= most
 
 
-def _find_class(name: str) -> type | None:
-    """The class that a file means by this name, if it may mean one."""
-    return next((cls for package in PACKAGES if (cls := _classes(package).get(name)) is not None), None)
-
-
 @functools.cache
-def _classes(package: str) -> dict[str, type]:
-    """What a file may name: the policies that a package of lqgap exports, and what is inside of them."""
-    module = importlib.import_module(package)
-    exported = [getattr(module, name) for name in module.__all__]
-    policies = [cls for cls in exported if isinstance(cls, type) and issubclass(cls, AbstractPolicy)]
-    inside = [part for cls in policies for part in cls.parts]
-    return {cls.__name__: cls for cls in (*policies, *inside, *NETWORKS) if not inspect.isabstract(cls)}
+def _classes() -> dict[str, type]:
+    """What a file may name: the policies that lqgap exports, and what is inside of them."""
+    exported = [getattr(package, name) for package in (policies, adaptive) for name in package.__all__]
+    ours = [cls for cls in exported if isinstance(cls, type) and issubclass(cls, AbstractPolicy)]
+    inside = [part for cls in ours for part in cls.parts]
+    return {cls.__name__: cls for cls in (*ours, *inside, *NETWORKS) if not inspect.isabstract(cls)}
 
 
 def _is_sound(name: str, array: np.ndarray) -> bool:
