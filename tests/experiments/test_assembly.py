@@ -51,7 +51,6 @@ def test_the_method_of_the_bracket_has_the_gaps_of_the_bracket_in_the_table():
     assert sharp.real_worst == part.real_worst
     without_ranges = _sharpen(part.model_copy(update={"box_worst": None, "box_worst_at": None}), found)
     assert (without_ranges.box_worst, without_ranges.grid_worst) == (None, of_class)
-    assert _sharpen(part, None) == part
 
 
 @pytest.mark.parametrize(

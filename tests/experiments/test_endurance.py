@@ -8,7 +8,7 @@ from lqgap.experiments.endurance import LONG, find_instability, run_on
 from lqgap.experiments.judging import judge
 from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.plants import Plants
-from lqgap.experiments.results import Responded, TrainedPolicy
+from lqgap.experiments.results import TrainedPolicy
 from lqgap.experiments.units import Workspace
 from lqgap.policies import FiniteHorizonLQG, LinearDynamic, ModelBank, StationaryLQG, Zero
 
@@ -103,7 +103,7 @@ def test_what_costs_more_later_decides_in_a_task_that_goes_on(workspace):
     assert first["bank"] < first["linear"]
     assert later["bank"] > later["linear"]
     file = TrainedPolicy(file="policy")
-    found = {name: Measured(file, each, [], None, [], Responded()) for name, each in judged.items()}
+    found = {name: Measured(file, each, [], None, []) for name, each in judged.items()}
     assert choose(found).method == "linear"
 
 

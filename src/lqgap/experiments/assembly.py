@@ -19,18 +19,12 @@ from lqgap.experiments.record import (
     MethodGaps,
     Plant,
     Record,
+    Response,
     Series,
     Trajectory,
 )
-from lqgap.experiments.results import (
-    Judged,
-    JudgedPlants,
-    LowerBound,
-    Responded,
-    Theory,
-    TrainedPolicy,
-    WorstGap,
-)
+from lqgap.experiments.responses import UNABLE
+from lqgap.experiments.results import Judged, JudgedPlants, LowerBound, Theory, TrainedPolicy, WorstGap
 from lqgap.experiments.study import Study
 from lqgap.experiments.units import DELTA
 
@@ -47,12 +41,8 @@ class Measured:
     runs: Sequence[Trajectory]
     growth: Series | None
     adaptations: Sequence[Adaptation]
-    responded: Responded
-
-    @property
-    def unfit(self) -> str | None:
-        """What speaks against it."""
-        return self.judged.unfit or self.responded.unfit
+    response: Response | None = None
+    unfit: str | None = None  # what speaks against it
 
 
 @dataclass(frozen=True)
@@ -79,10 +69,9 @@ def assemble(
     """The record, with a warning for every method that is left out."""
     plants, methods = results.plants, results.methods
     found = choose(methods)
-    gaps = [
-        _sharpen(each.judged.gaps, results.worst) if name == found.method else each.judged.gaps
-        for name, each in methods.items()
-    ]
+    gaps = [each.judged.gaps for each in methods.values()]
+    if results.worst is not None:
+        gaps = [_sharpen(each, results.worst) if each.method == found.method else each for each in gaps]
     left_out = [
         LeftOut(name=name, label=METHODS[name].label, reason=why) for name, why in results.left_out.items()
     ]
@@ -99,11 +88,7 @@ def assemble(
             *plants.warnings,
             *warnings,
             *(f"{each.label} is left out: {each.reason}" for each in left_out),
-            *(
-                f"{METHODS[name].label} is unfit: {each.responded.unfit}"
-                for name, each in methods.items()
-                if each.responded.unfit
-            ),
+            *(f"{METHODS[n].label} is unfit: {m.unfit}" for n, m in methods.items() if m.unfit == UNABLE),
             *_disagreement(gaps, found),
             *_too_few_members(study, plants.real, gaps, found),
         ],
@@ -119,7 +104,7 @@ def assemble(
         heat_map=_heat_map(results),
         bracket=None if found.method is None else _bracket(study, results, found.method),
         trajectories=[run for each in methods.values() for run in each.runs],
-        responses=[each.responded.response for each in methods.values() if each.responded.response],
+        responses=[each.response for each in methods.values() if each.response is not None],
         adaptations=[told for each in methods.values() for told in each.adaptations] or None,
         bounds=results.theory.sheet,
         timings=dict(timings),
@@ -129,23 +114,18 @@ def assemble(
 def choose(methods: Mapping[str, Measured]) -> Recommendation:
     """What is recommended of all methods that could be put on a plant."""
     return recommend(
-        {name: candidate(each) for name, each in methods.items() if METHODS[name].kind != "reference"}
+        {
+            name: Candidate(m.judged.gaps, m.judged.totals, m.trained.file is not None, m.unfit is None)
+            for name, m in methods.items()
+            if METHODS[name].kind != "reference"
+        }
     )
 
 
-def candidate(each: Measured) -> Candidate:
-    """What a recommendation needs to know of a method."""
-    return Candidate(each.judged.gaps, each.judged.totals, each.trained.file is not None, each.unfit is None)
-
-
-def _sharpen(gaps: MethodGaps, worst: WorstGap | None) -> MethodGaps:
+def _sharpen(gaps: MethodGaps, worst: WorstGap) -> MethodGaps:
     """The gaps with those of the bracket in their places: one policy has one figure."""
-    if worst is None:
-        return gaps
-    changes: dict[str, object] = {"grid_worst": worst.of_class}
-    if gaps.box_worst is not None:
-        changes |= {"box_worst": worst.worst, "box_worst_at": worst.worst_at}
-    return gaps.model_copy(update=changes)
+    in_ranges = {"box_worst": worst.worst, "box_worst_at": worst.worst_at} if gaps.box_worst else {}
+    return gaps.model_copy(update={"grid_worst": worst.of_class, **in_ranges})
 
 
 def _method(name: str, measured: Measured) -> Method:

@@ -253,5 +253,5 @@ def _measure(work: Work, workspace: units.Workspace, each: Contender) -> Measure
         adapted = work.do(
             Adapted, f"adapt {name}", chosen, lambda _: adapt(workspace, name, each.policy_fn())
         )
-    told = (found.runs, grown.series, adapted.runs, responded)
+    told = (found.runs, grown.series, adapted.runs, responded.response, each.judged.unfit or responded.unfit)
     return Measured(each.trained, each.judged, *told)

@@ -31,10 +31,9 @@ MAX_LENGTH = 2_000
 MAX_CHOSEN = 50
 LEAST_EXCITATION = 1e-10  # smallest eigenvalue of the correlations of phi that counts as excited
 UNEXCITED = (
-    "the record does not excite all directions of past data of {length} lags, but of {excited} at most, so "
-    "that the regression has no unique answer: inputs that are smooth or constant, repeat each other or are "
-    "a function of past outputs do not suffice; take fewer lags, add independent random inputs, or give a "
-    "positive ridge"
+    "the record does not excite all directions of past data of {length} lags, but of {excited} at most: inputs "
+    "that are smooth or constant, repeat each other or are a function of past outputs do not suffice; take "
+    "fewer lags, add independent random inputs, or give a positive ridge"
 )
 
 
@@ -218,15 +217,15 @@ def _count_excited(moments: Moments, sizes: tuple[int, int, int], ridge: float) 
     scale = np.sqrt(np.where(np.diagonal(gram) > 0, np.diagonal(gram), 1.0))
     gram = gram / np.outer(scale, scale)
 
-    def is_unexcited(lags: int) -> bool:
+    def is_still(lags: int) -> bool:
         size = lags * (p + m)
         return bool(np.linalg.eigvalsh(gram[:size, :size])[0] < LEAST_EXCITATION)
 
-    return bisect.bisect_left(range(1, length + 1), True, key=is_unexcited)
+    return bisect.bisect_left(range(1, length + 1), True, key=is_still) if is_still(length) else length
 
 
 def _by_age(sizes: tuple[int, int, int]) -> np.ndarray:
     """The places of phi, those of the last step first."""
     length, p, m = sizes
-    of_outputs, of_inputs = np.split(np.arange(length * (p + m)), [length * p])
-    return np.hstack([of_outputs.reshape(length, p), of_inputs.reshape(length, m)]).ravel()
+    age = np.arange(length)
+    return np.argsort(np.concatenate([np.repeat(age, p), np.repeat(age, m)]), kind="stable")

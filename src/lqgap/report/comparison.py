@@ -21,10 +21,7 @@ from lqgap.report.palette import Style, styles_of_methods
 PAGE = "comparison.html"
 FEW = 5  # seeds, with fewer of which intervals say little
 MarksFn = Callable[[Cell, Style, str], list[Points]]
-SETTLED, STEADY = (
-    0.1,
-    0.35,
-)  # shares of the excess in the second half of a run: half of it if nothing is learned
+SETTLED, STEADY = 0.1, 0.35  # share of the excess in the second half of a run: 0.5 if nothing is learned
 
 
 def render(found: Comparison) -> str:

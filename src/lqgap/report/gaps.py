@@ -35,13 +35,7 @@ def gap_by_method(record: Record, gaps: Gaps) -> Figure:
     if record.bracket is not None and record.bracket.lower > 0 and record.bracket.horizon == gaps.horizon:
         marks.append(Rule("lower bound", "x", record.bracket.lower))
         where = show_over(record.bracket)
-        legend.append(
-            Key(
-                f"no controller that must learn its plant has a smaller worst gap over {where}",
-                BOUND,
-                is_line=True,
-            )
-        )
+        legend.append(Key(f"no controller's worst gap over {where} is smaller", BOUND, is_line=True))
     ticks = tuple(
         (float(place), record.method(each.method).label) for place, each in enumerate(reversed(rows))
     )

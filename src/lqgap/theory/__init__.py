@@ -11,6 +11,7 @@ from lqgap.theory.constants.comparison import constants
 from lqgap.theory.constants.complexity import complexity
 from lqgap.theory.constants.features import model_features, num_features, sample_features
 from lqgap.theory.constants.sheet import Sheet
+from lqgap.theory.constants.warm_up import selection_constant
 from lqgap.theory.lower_bounds.bound import LowerBound
 from lqgap.theory.lower_bounds.minimax import minimax_lower_bound
 from lqgap.theory.lower_bounds.overactuated import overactuated_class
@@ -35,4 +36,5 @@ __all__ = [
     "num_features",
     "overactuated_class",
     "sample_features",
+    "selection_constant",
 ]

@@ -4,15 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from records import records
 
 import lqgap
-from lqgap.simulators import Finite, check_assumptions
+from lqgap.simulators import Finite, check_assumptions, likelihood_set
 from lqgap.theory.constants.norms import actual_norms, uniform_norms
 from lqgap.theory.constants.warm_up import (
     belief_change,
     decay_of_errors,
     filter_change,
     largest_output,
+    selection_constant,
     warm_up,
     warm_up_of_errors,
 )
@@ -90,3 +92,28 @@ def test_parts_fall_as_models_are_identified_better(models):
     assert better.keys() == parts.keys()
     for name, value in parts.items():
         np.testing.assert_allclose(better[name], 0.25 * value)
+
+
+def test_what_a_likelihood_set_leaves_is_as_near_as_its_constant_says():
+    """In none of 40 records more than (C_w / T)^1/2 off, delta being 0.01; in some, a third of that."""
+    grid = itertools.product(np.linspace(0.5, 0.9, 5), np.linspace(0.6, 1.4, 5))
+    members = Finite([lqgap.LQG([[a]], [[b]], [[1.0]]) for a, b in grid])
+    matrices = np.stack([np.ravel(X) for X in (members.systems.A, members.systems.B, members.optima().L)])
+    C_w, off = selection_constant(members, delta=0.01), []
+    for number in range(8):
+        for y, u in records(members[3 * number], steps=200, seed=number, count=5, settle=0):
+            left = likelihood_set(members, y, u, delta=0.01)
+            rows = np.asarray(left.parameters)[:, 0].astype(int)  # members are numbered
+            off.append(np.max(np.abs(matrices[:, rows] - matrices[:, [3 * number]])))
+    assert max(off) <= np.sqrt(C_w / 200) < 3.5 * max(off)
+
+
+def test_the_constant_of_two_plants_is_that_of_their_relative_entropy():
+    """Gains b that differ: predictions by (b_1 - b_2) u filtered by 1 / (1 - abar z^-1), abar = (1 - L) a."""
+    members = Finite([lqgap.LQG([[0.8]], [[b]], [[1.0]]) for b in (1.0, 1.1)])
+    optimum = lqgap.solve(members[0])
+    abar, S = float((0.8 * (1 - optimum.L))[0, 0]), float(optimum.S[0, 0])
+    entropy = 0.1**2 / (1 - abar**2) / (2 * S)
+    expected = 6 * math.log(2 / 0.05) * 0.1**2 / entropy
+    assert selection_constant(members, delta=0.05) == pytest.approx(expected, rel=1e-6)
+    assert selection_constant(Finite([members[0]]), delta=0.05) == 0

@@ -20,8 +20,8 @@ Derivation. The set contains the truth, so J of the model acted on is at most J*
 
 Off the good event (probability 4 delta at most) inputs are still bounded by Ubar, so that E c^2 <= q^2 for
 the cost c of a step and, by Cauchy and Schwarz, a further (H+1) q (4 delta)^1/2. The warm-up costs what white
-noise costs above J*. All of this was re-derived, not measured, and rests on C_w, an input that nothing here
-computes: with a C_w that is not known to hold, the default 1 say, figures show sizes and bound nothing. Last,
+noise costs above J*. All of this was re-derived, not measured, and assumes C_w: with one that is not known to
+hold, the default 1 say, figures show sizes and bound nothing. `warm_up.selection_constant` computes it. Last,
 
     Gap(robust training) <= max over members of the regret + max over members of D_H .
 """
@@ -96,7 +96,7 @@ def bounds(
 
     Args:
         delta: the probability of failure; left out, 1 / horizon.
-        C_w: how well random inputs identify the plant: all matrices to (C_w / T)^1/2 after T steps.
+        C_w: assumed: T random inputs tell all matrices to (C_w / T)^1/2; see `selection_constant`.
     """
     given_delta = delta
     horizon, _, C_w = read_arguments(horizon, delta, C_w)
@@ -129,7 +129,7 @@ def bounds(
     found = tuple(
         _judge(name, terms, shift, worst_of_nothing, horizon) for name, (terms, shift) in columns.items()
     )
-    chosen = f"H = {horizon:g}, delta = {delta_at(horizon):.3g}, C_w = {C_w:g} (an input)"
+    chosen = f"H = {horizon:g}, delta = {delta_at(horizon):.3g}, C_w = {C_w:g} (assumed)"
     title = f"Bounds for a class of {len(members)} members, {chosen}"
     return Bounds(title=title, bounds=found)
 

@@ -3,8 +3,8 @@
 Norms are those of `norms`, the chain from them to T_w that of `corrected` and `printed` (whose hidden
 constants are 1), and D_h, which bounds the difference between (H+1) J* and V*, that of `transient`.
 
-C_w, how well random inputs identify the plant, is an input, and not computed. C_1, C_2 and C_R of the paper
-are not needed: E23, tails written out, and the mean square of costs (`bounds`) replace them.
+C_w, how well random inputs identify the plant, is assumed (`selection_constant` has one). C_1, C_2 and C_R of
+the paper are not needed: E23, tails written out, and the mean square of costs (`bounds`) replace them.
 """
 
 from typing import Any
@@ -110,7 +110,7 @@ def constants(
         }
         for name, norms in corrected.items()
     }
-    chosen = f"H = {horizon:g}, delta = {delta:.3g}, C_w = {C_w:g} (an input)"
+    chosen = f"H = {horizon:g}, delta = {delta:.3g}, C_w = {C_w:g} (assumed)"
     title = f"Constants of a class of {len(members)} members, {chosen}"
     return Sheet(title=title, columns=columns, meaning=MEANING)
 

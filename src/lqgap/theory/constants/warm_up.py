@@ -1,6 +1,7 @@
 """T_w, the length of the warm-up: models that agree to eps = 2 (C_w / T_w)^1/2 keep all beliefs bounded.
 
-C_w is an input: how well random inputs identify the plant. Let D_0 bound the beliefs acted on so far, and
+C_w is an input: how well random inputs identify the plant, which `selection_constant` computes for the
+likelihood set of a finite class. Let D_0 bound the beliefs acted on so far, and
 
     D_u = N_K ,   D_y = 1 + N_S + N_S^2 N_K growth ,   xi = 1 + 2 N_L N_S + N_S^2   (||d (I-LC) A|| <= xi eps)
 
@@ -32,8 +33,12 @@ theta = (1 - gamma_1) / (4 N_L N_S) and ||e|| <= ebar <= (1 - gamma_1) D_0 / (4 
 and the belief contracts if gamma_1 (1 + N_L eps) <= (1 + gamma_1) / 2: `belief`, T_M.
 """
 
+import equinox as eqx
 import numpy as np
 
+from lqgap.arguments import read_probability
+from lqgap.simulators import Finite
+from lqgap.systems.separation import separate
 from lqgap.theory.constants.norms import Norms
 
 OF_SWITCHES = ("T_w gain", "T_w input", "T_w output", "T_w filter", "T_w loop", "T_w belief")
@@ -75,6 +80,24 @@ def warm_up_of_errors(norms: Norms, *, Kbar: float, C_w: float) -> dict[str, flo
         "T_w noise": 12 * kappa / gamma * of_noise / theta,
     }
     return _lengths(roots, C_w)
+
+
+def selection_constant(members: Finite, *, delta: float) -> float:
+    """C_w of the likelihood set: after T steps of unit white inputs, those left are off by (C_w / T)^1/2.
+
+    Under the true member i, the logarithm of its likelihood over that of a near member j is N(T D, 2 T D) for
+    large T, D their relative entropy a step. Member j is left only while it is below a = log(N / delta)
+    (`simulators.likelihood`), which from T = 6 a / D on has the probability exp(-a) = delta / N at most:
+
+        C_w = max over pairs of  6 a ||difference of A, B, C or L||^2 / D .
+    """
+    optima, a = members.optima(), np.log(len(members) / read_probability("delta", delta))
+    silent = eqx.tree_at(lambda optima: optima.K, optima, 0 * optima.K)
+    found = separate(members.systems, silent, colour=0j)  # the probe is the input
+    entropy = found.information[0] + np.trace(found.gain[0], axis1=-2, axis2=-1)
+    matrices = [np.asarray(X) for X in (*(getattr(members.systems, name) for name in "ABC"), optima.L)]
+    apart = np.max([np.linalg.norm(X[:, None] - X, 2, axis=(-2, -1)) for X in matrices], axis=0)
+    return float(6 * a * np.max(apart**2 / np.maximum(entropy, np.finfo(float).tiny)))
 
 
 def decay_of_errors(norms: Norms) -> tuple[float, float]:
