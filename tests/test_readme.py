@@ -12,9 +12,13 @@ import sys
 
 import jax
 import pytest
+from golden import demo
 
 from lqgap.experiments.family import make_family, signals_of
-from lqgap.experiments.parsing import parse_study
+from lqgap.experiments.parsing import default_study, parse_study
+from lqgap.experiments.record import Record
+from lqgap.experiments.transfer import transfer
+from lqgap.report.numbers import show
 
 ROOT = pathlib.Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -37,6 +41,24 @@ def test_the_example_prints_what_it_says():
     code, [expected] = blocks("python")[0], blocks("text")
     assert len([line for line in code.splitlines() if line.strip()]) <= 15
     assert run(code, {}) == expected
+
+
+def test_the_table_and_the_figures_below_it_are_the_demos():
+    record = Record.model_validate_json(demo.GOLDEN.read_text())
+    bracket = record.bracket
+    assert demo.table(record) in README
+    assert f"has a worst gap over the ranges below {show(bracket.lower)} " in README
+    upper = f"with confidence {bracket.confidence:.2f} in all plants that a search found, at most"
+    upper += f" {show(bracket.upper)}: at most {show(bracket.factor, digits=2)}\ntimes the best possible"
+    assert f"that of {record.method(bracket.method).label.lower()} is, {upper}" in README
+    assert bracket.method == record.recommended
+    assert f"over {record.gaps.horizon} steps" in README
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_demo_still_finds_the_figures_of_the_readme(tmp_path):
+    assert demo.table(transfer(*default_study(), tmp_path)) in README
 
 
 @pytest.mark.slow

@@ -31,9 +31,9 @@ MAX_LENGTH = 2_000
 MAX_CHOSEN = 50
 LEAST_EXCITATION = 1e-10  # smallest eigenvalue of the correlations of phi that counts as excited
 UNEXCITED = (
-    "the record does not excite all directions of past data of {length} lags, but of {excited} at most: inputs "
-    "that are smooth or constant, repeat each other or are a function of past outputs do not suffice; take "
-    "fewer lags, add independent random inputs, or give a positive ridge"
+    "the record does not excite all directions of past data of {length} lags, but of {excited} at most: "
+    "inputs that are smooth or constant, repeat each other or are a function of past outputs do not suffice; "
+    "take fewer lags, add independent random inputs, or give a positive ridge"
 )
 
 
