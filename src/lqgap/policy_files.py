@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lqgap import adaptive, policies
+from lqgap import policies
 from lqgap.archives import read_arrays, write_arrays
 from lqgap.arguments import require_double_precision
 from lqgap.errors import CorruptFileError, InvalidArgumentError
@@ -90,7 +90,7 @@ def _encode(value: Any, name: str, arrays: dict[str, np.ndarray]) -> dict[str, A
         return {"array": name}
     if isinstance(value, tuple):
         return {"tuple": [_encode(item, f"{name}.{i}", arrays) for i, item in enumerate(value)]}
-    if _classes().get(type(value).__name__) is type(value):
+    if _find_class(type(value).__name__) is type(value):
         names = [field.name for field in dataclasses.fields(value)]
         fields = {field: _encode(getattr(value, field), f"{name}.{field}", arrays) for field in names}
         return {"class": type(value).__name__, "fields": fields}
@@ -111,7 +111,7 @@ def _decode(node: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         if not _is_plain(content):
             raise ValueError(f"{content!r} is not a plain value")
         return content
-    cls = _classes().get(node["class"])
+    cls = _find_class(node["class"])
     if cls is None:
         raise ValueError(f"there is no policy {node['class']!r}")
     return _make(cls, {name: _decode(part, arrays) for name, part in node["fields"].items()})
@@ -140,9 +140,18 @@ def _is_count(value: Any, *, most: int) -> bool:
 
 
 @functools.cache
-def _classes() -> dict[str, type]:
-    """What a file may name: the policies that lqgap exports, and what is inside of them."""
-    exported = [getattr(package, name) for package in (policies, adaptive) for name in package.__all__]
+def _find_class(name: str) -> type | None:
+    """The class that a file may mean by this name; learners are imported only where it is no other policy."""
+    if found := _classes(policies).get(name):
+        return found
+    from lqgap import adaptive  # noqa: PLC0415
+
+    return _classes(adaptive).get(name)
+
+
+def _classes(package: Any) -> dict[str, type]:
+    """What a file may name: the policies that a package of lqgap exports, and what is inside of them."""
+    exported = [getattr(package, name) for name in package.__all__]
     ours = [cls for cls in exported if isinstance(cls, type) and issubclass(cls, AbstractPolicy)]
     inside = [part for cls in ours for part in cls.parts]
     return {cls.__name__: cls for cls in (*ours, *inside, *NETWORKS) if not inspect.isabstract(cls)}

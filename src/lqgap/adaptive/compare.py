@@ -11,8 +11,7 @@ such, and means are over the others: with x_ij the excess of seed i on truth j, 
 where a seed's runs on all T truths count as one, since they have their noise in common.
 
 Which plant is true matters: optimism is free where the truth has the lowest J and dearest where it has the
-highest. So there are three of them: the member nearest to the middle of the ranges, and those with the lowest
-and the highest J.
+highest. So there are three of them, the middle member and those with the lowest and the highest J.
 """
 
 from collections.abc import Mapping, Sequence

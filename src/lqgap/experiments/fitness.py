@@ -10,9 +10,8 @@ Where inputs are limited there may be no controller that holds a plant: a load t
 in the end. Runs that the controller that knows the plant loses, too, within the same limits and on the same
 noise, speak against no method, and are told as a warning; but where it loses most of them, nothing is fit.
 
-A method that cannot follow a set-point is unfit, too, where the study asks for one (`experiments.responses`).
-
-Both are judged wherever gaps are measured: on the class, the map and the real plants, at what a search of the
+Where the study asks for a set-point, a method that cannot follow one is unfit, too (`experiments.responses`).
+The others are judged wherever gaps are measured: on the class, the map and the real plants, at what a search of the
 ranges finds, and over a run of many horizons.
 """
 

@@ -13,7 +13,14 @@ from lqgap.report.numbers import show_estimate
 GOLDEN = Path(__file__).with_suffix(".json")
 README = Path(__file__).parents[3] / "README.md"
 HEADER = "| method | worst, ranges | worst, class | worst, real | mean, real |\n|---|---:|---:|---:|---:|\n"
-LEFT_OUT = {"real": [], "audit": None, "horizons": None, "heat_map": None, "trajectories": None, "responses": []}
+LEFT_OUT = {
+    "real": [],
+    "audit": None,
+    "horizons": None,
+    "heat_map": None,
+    "trajectories": None,
+    "responses": [],
+}
 LEFT_OUT |= {"adaptations": None, "bounds": None, "timings": {}, "versions": {}}
 
 
