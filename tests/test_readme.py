@@ -15,9 +15,8 @@ import pytest
 from golden import demo
 
 from lqgap.experiments.family import make_family, signals_of
-from lqgap.experiments.parsing import default_study, parse_study
+from lqgap.experiments.parsing import parse_study
 from lqgap.experiments.record import Record
-from lqgap.experiments.transfer import transfer
 from lqgap.report.numbers import show
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -35,6 +34,14 @@ def run(code, names):
     with contextlib.redirect_stdout(printed), jax.numpy_rank_promotion("allow"):
         exec(code, names)  # noqa: S102
     return printed.getvalue()
+
+
+def lqgap(words, folder):
+    """As users run it: the settings of tests are not theirs."""
+    settings = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_"))}
+    command = [sys.executable, "-m", "lqgap", *words]
+    answer = subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, (words, answer.stderr)
 
 
 def test_the_example_prints_what_it_says():
@@ -58,7 +65,8 @@ def test_the_table_and_the_figures_below_it_are_the_demos():
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_the_demo_still_finds_the_figures_of_the_readme(tmp_path):
-    assert demo.table(transfer(*default_study(), tmp_path)) in README
+    lqgap(["transfer", "--output", "demo"], tmp_path)
+    assert demo.table(Record.model_validate_json((tmp_path / "demo" / "record.json").read_text())) in README
 
 
 @pytest.mark.slow
@@ -74,20 +82,10 @@ def test_every_example_of_the_overview_runs():
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("page", [README, OVERVIEW], ids=["README", "overview"])
 def test_every_command_runs(page, tmp_path):
-    # As users run it: the settings of tests are not theirs.
-    settings = {name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "XLA_"))}
     for line in "".join(blocks("console", page)).splitlines():
         command, *words = shlex.split(line, comments=True)
         assert command == "lqgap"
-        answer = subprocess.run(
-            [sys.executable, "-m", command, *words],
-            cwd=tmp_path,
-            env=settings,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert answer.returncode == 0, (line, answer.stderr)
+        lqgap(words, tmp_path)
         if words[0] == "init":
             shutil.copy(SMALL, tmp_path / words[1])  # the same commands, less to compute
     assert list(tmp_path.glob("results/report.html"))

@@ -29,6 +29,10 @@ def test_a_real_plant_worse_than_all_that_was_searched_is_the_worst_case():
     methods = [gaps.model_copy(update={"real_worst": worst}) for gaps in record.gaps.methods]
     record = record.model_copy(update={"gaps": record.gaps.model_copy(update={"methods": methods})})
     assert "On the worst real plant, it costs 99 ± 2 more" in sentence(record)
+    worst = measured(21.2, 1.0)  # within its error it is no larger than the 21.0 ± 0.3 in the ranges
+    methods = [gaps.model_copy(update={"real_worst": worst}) for gaps in record.gaps.methods]
+    record = record.model_copy(update={"gaps": record.gaps.model_copy(update={"methods": methods})})
+    assert "In the worst case found, it costs 21.0 ± 0.3 more" in sentence(record)
 
 
 def test_what_costs_more_later_on_is_said():

@@ -11,8 +11,8 @@ in the end. Runs that the controller that knows the plant loses, too, within the
 noise, speak against no method, and are told as a warning; but where it loses most of them, nothing is fit.
 
 Where the study asks for a set-point, a method that cannot follow one is unfit, too (`experiments.responses`).
-The others are judged wherever gaps are measured: on the class, the map and the real plants, at what a search of the
-ranges finds, and over a run of many horizons.
+All else is judged wherever gaps are measured: on the class, the map and the real plants, at what a search of
+the ranges finds, and over a run of many horizons.
 """
 
 from collections.abc import Callable

@@ -50,7 +50,8 @@ def answer(record: Record) -> Answer:
         "On the worst simulator": gaps.grid_worst,
     }
     where, worst = max(
-        ((where, each) for where, each in found.items() if each is not None), key=lambda pair: pair[1].mean
+        ((where, each) for where, each in found.items() if each is not None),
+        key=lambda pair: pair[1].mean - half_width(pair[1]),  # what is larger within its error is not worse
     )
     horizon = record.gaps.horizon
     rest = (
