@@ -60,9 +60,9 @@ def test_figures_of_the_pages_are_those_of_the_code_and_the_benchmarks():
     assert high >= max(ratios)
 
 
-def test_the_factor_of_the_readme_is_its_upper_end_over_its_lower_end():
+def test_the_factor_of_the_readme_is_its_upper_end_over_its_lower_end_and_no_interval_ends_above():
     lower = float(re.search(r"worst gap over the ranges below ([\d.]+) ", README)[1])
     upper, factor = map(float, re.search(r"at most ([\d.]+): at most ([\d.]+)\s+times", README).groups())
     assert round(upper / lower, 1) == factor
     worst = re.search(r"^\| Robust training \| (\d+) ± (\d+) ", README, re.MULTILINE)
-    assert lower < int(worst[1]) <= upper <= int(worst[1]) + int(worst[2])
+    assert lower < int(worst[1]) < int(worst[1]) + int(worst[2]) <= upper  # of all plants at once
