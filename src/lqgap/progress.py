@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from lqgap.errors import InvalidArgumentError
 
 SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-TIME = re.compile(r" *([-+0-9.eE]+) *([A-Za-z]+) *")
+TIME = re.compile(rf" *([0-9.]+(?:[eE][-+]?[0-9]+)?) *({'|'.join(SECONDS)}) *")
 IN_A_FILE, ON_A_TERMINAL = 8.0, 0.5  # seconds between two lines
 CLEARED = "\r\x1b[2K"  # the line of a terminal
 
@@ -27,10 +26,7 @@ CLEARED = "\r\x1b[2K"  # the line of a terminal
 def read_time(text: str) -> tuple[float, str] | None:
     """The number and the unit of a time such as "2 min"; None for another text."""
     found = TIME.fullmatch(text)
-    try:
-        return (float(found[1]), found[2]) if found and found[2] in SECONDS else None
-    except ValueError:
-        return None
+    return (float(found[1]), found[2]) if found and found[1].count(".") < 2 and found[1] != "." else None
 
 
 @dataclass
@@ -41,13 +37,6 @@ class Budget:
     folder: Path | None = None  # where work that is cut leaves what a larger budget goes on from
     is_cut: bool = False
     begun: float = field(default_factory=time.monotonic)
-
-    def is_late(self, share: float) -> bool:
-        """Whether more than this share of the time has passed."""
-        return time.monotonic() - self.begun > share * self.seconds
-
-
-_BUDGETS: ContextVar[tuple[Budget, ...]] = ContextVar("budgets", default=())
 
 
 @contextlib.contextmanager
@@ -71,8 +60,8 @@ def time_budget(time: str | float, *, folder: Path | None = None) -> Iterator[Bu
 
 def is_spent(share: float = 1.0) -> bool:
     """Whether this share of a budget has passed: whoever asks then stops, and its result counts as cut."""
-    budgets = _BUDGETS.get()
-    late = any(budget.is_late(share) for budget in budgets)
+    budgets, now = _BUDGETS.get(), time.monotonic()
+    late = any(now - budget.begun > share * budget.seconds for budget in budgets)
     for budget in budgets:
         budget.is_cut |= late
     return late
@@ -89,7 +78,55 @@ def held_file(name: str) -> Path | None:
     return folders[-1] / f"{name}.safetensors" if folders else None
 
 
-@dataclass
+@contextlib.contextmanager
+def track(what: str, *, total: int | None = None) -> Iterator[Callable[..., None]]:
+    """A function that counts pieces of work, with a note: `advance(amount, note)`."""
+    work = _Work(what, total)
+    REPORTER.work.append(work)
+    stop = threading.Event()
+    if len(REPORTER.work) == 1:
+        threading.Thread(target=REPORTER.watch, args=(stop,), daemon=True).start()
+    try:
+        yield work.advance
+    finally:
+        stop.set()
+        REPORTER.work.remove(work)
+        if REPORTER.is_shown:
+            REPORTER.write("")
+
+
+class Reporter:
+    """Writes lines to standard error, and now and then one about the work that goes on."""
+
+    def __init__(self) -> None:
+        self.is_silent = self.is_shown = False  # at all; a line that is to be overwritten
+        self.work: list[_Work] = []
+        self.lock = threading.Lock()
+
+    def write(self, line: str, *, stays: bool = True) -> None:
+        """A line, which stays, or is overwritten by the next one."""
+        if self.is_silent:
+            return
+        with self.lock, contextlib.suppress(OSError, ValueError):  # nobody can read it
+            sys.stderr.write(CLEARED * self.is_shown + line + "\n" * (stays and line != ""))
+            sys.stderr.flush()
+            self.is_shown = not stays
+
+    def watch(self, stop: threading.Event) -> None:
+        """Say what goes on until it is over."""
+        on_terminal = sys.stderr.isatty()
+        while not stop.wait(ON_A_TERMINAL if on_terminal else IN_A_FILE):
+            if work := list(self.work):
+                told = ": ".join(map(str, (work[0], *work[1:][-1:])))
+                line = f"  {told} ({time.monotonic() - work[0].begun:.0f} s)"
+                self.write(line[:100] if on_terminal else line, stays=not on_terminal)
+
+
+REPORTER = Reporter()
+_BUDGETS: ContextVar[tuple[Budget, ...]] = ContextVar("budgets", default=())
+
+
+@dataclass(eq=False)
 class _Work:
     what: str
     total: int | None
@@ -103,58 +140,3 @@ class _Work:
     def __str__(self) -> str:
         count = "" if self.total is None else f" {self.done} of {self.total}"
         return f"{self.what}{count} {self.note}".strip()
-
-
-class Reporter:
-    """Writes lines to standard error, and now and then one about the work that goes on."""
-
-    def __init__(self) -> None:
-        self.is_silent = False
-        self.work: list[_Work] = []
-        self.lock = threading.Lock()
-        self.is_shown = False  # a line that is to be overwritten
-
-    def write(self, line: str, *, stays: bool = True) -> None:
-        """A line, which stays, or is overwritten by the next one."""
-        if self.is_silent:
-            return
-        with self.lock, contextlib.suppress(OSError, ValueError):  # nobody can read it
-            sys.stderr.write((CLEARED if self.is_shown else "") + line + ("\n" if stays and line else ""))
-            sys.stderr.flush()
-            self.is_shown = not stays
-
-    def watch(self, stop: threading.Event) -> None:
-        """Say what goes on until it is over."""
-        on_terminal = sys.stderr.isatty()
-        while not stop.wait(ON_A_TERMINAL if on_terminal else IN_A_FILE):
-            if work := list(self.work):
-                seconds = time.monotonic() - work[0].begun
-                told = ": ".join(map(str, (work[0], *work[1:][-1:])))
-                line = f"  {told} ({seconds:.0f} s)"
-                self.write(line[:100] if on_terminal else line, stays=not on_terminal)
-
-    @contextlib.contextmanager
-    def watched(self, work: _Work) -> Iterator[None]:
-        """Tell of work as long as it goes on."""
-        stop = threading.Event()
-        self.work.append(work)
-        if len(self.work) == 1:
-            threading.Thread(target=self.watch, args=(stop,), daemon=True).start()
-        try:
-            yield
-        finally:
-            stop.set()
-            self.work.remove(work)
-            if self.is_shown:
-                self.write("")
-
-
-REPORTER = Reporter()
-
-
-@contextlib.contextmanager
-def track(what: str, *, total: int | None = None) -> Iterator[Callable[..., Any]]:
-    """A function that counts pieces of work, with a note: `advance(amount, note)`."""
-    work = _Work(what, total)
-    with REPORTER.watched(work):
-        yield work.advance

@@ -216,7 +216,7 @@ def count_steps(value: Any, plant: Any) -> Any:
     if not isinstance(value, str):
         return value
     found = read_time(value)
-    if found is None or found[0] < 0:
+    if found is None:
         raise ValueError(
             f"expected a number of steps, or a time in one of {', '.join(SECONDS)}, such as '2 s'"
         )

@@ -110,19 +110,19 @@ def slope_at(
 
 
 @eqx.filter_jit
-def _slope_of(
-    choice: Choice, shares: Array, factors: Array, nodes: Nodes, basis: Basis, some: Array
-) -> Array:
-    slope = jax.grad(mean_value)(choice, shares, nodes, basis, some)
-    return ravel_pytree(_scaled(slope, jax.vmap(_solve_lower)(factors, slope.coefficients)))[0]
-
-
-@eqx.filter_jit
 def moved(choice: Choice, step: Float[Array, " free"], factors: Array) -> Choice:
     """The choice after a step."""
     parts = ravel_pytree(choice)[1](step)
     change = _scaled(parts, jax.vmap(_solve_upper)(factors, parts.coefficients))
     return jax.tree.map(jnp.add, choice, change)
+
+
+@eqx.filter_jit
+def _slope_of(
+    choice: Choice, shares: Array, factors: Array, nodes: Nodes, basis: Basis, some: Array
+) -> Array:
+    slope = jax.grad(mean_value)(choice, shares, nodes, basis, some)
+    return ravel_pytree(_scaled(slope, jax.vmap(_solve_lower)(factors, slope.coefficients)))[0]
 
 
 def _search_line(

@@ -79,39 +79,6 @@ def find_shares(
     return _find_shares(choice, nodes, basis, two, jnp.asarray(rounds))
 
 
-@eqx.filter_jit
-def _find_shares(choice: Choice, nodes: Nodes, basis: Basis, starts: Array, rounds: Array) -> Found:
-    young = Young(*jnp.exp(choice.log_young))
-
-    def at_node(given: tuple[Problem, Array, Array], starts: Array) -> tuple[Array, Array]:
-        problem, gained, spent = given
-
-        def value_of(share: Array) -> Array:
-            found = best_deviation(problem, share, young)
-            value = jnp.sum(gained - spent / share) + found.value
-            return jnp.where((found.margin > MARGIN) & jnp.isfinite(value), value, FAILED)
-
-        def improve(number: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
-            share, value = best
-            factor = jnp.asarray(FACTORS)[number % len(FACTORS)]
-            other = better_share(problem, share, young, spent / share**2 + 1e-12, factor)
-            trials = jnp.stack([other, (share + other) / 2])
-            values = jnp.concatenate([value[None], jax.vmap(value_of)(trials)])
-            shares = jnp.concatenate([share[None], trials])
-            return shares[jnp.argmax(values)], jnp.max(values)
-
-        values = jax.vmap(value_of)(starts)
-        best = (starts[jnp.argmax(values)], jnp.max(values))
-        return jax.lax.fori_loop(0, rounds * len(FACTORS), improve, best)
-
-    # Few nodes at a time: their tensors then stay in the cache.
-    problems = jax.lax.map(
-        lambda node: _problem(choice, node, basis), nodes, batch_size=AT_ONCE[nodes.z.shape[1]]
-    )
-    found, values = jax.vmap(at_node, in_axes=(0, 1))(problems, starts)
-    return Found(found, values, _weights(choice.prior, nodes))
-
-
 def mean_value(
     choice: Choice,
     shares: Float[Array, "node step"],
@@ -160,6 +127,39 @@ def first_choice(
         choice = whole.scale(0.0)
         best = (choice, find_shares(choice, nodes, basis, starts))
     return *best, factors
+
+
+@eqx.filter_jit
+def _find_shares(choice: Choice, nodes: Nodes, basis: Basis, starts: Array, rounds: Array) -> Found:
+    young = Young(*jnp.exp(choice.log_young))
+
+    def at_node(given: tuple[Problem, Array, Array], starts: Array) -> tuple[Array, Array]:
+        problem, gained, spent = given
+
+        def value_of(share: Array) -> Array:
+            found = best_deviation(problem, share, young)
+            value = jnp.sum(gained - spent / share) + found.value
+            return jnp.where((found.margin > MARGIN) & jnp.isfinite(value), value, FAILED)
+
+        def improve(number: Array, best: tuple[Array, Array]) -> tuple[Array, Array]:
+            share, value = best
+            factor = jnp.asarray(FACTORS)[number % len(FACTORS)]
+            other = better_share(problem, share, young, spent / share**2 + 1e-12, factor)
+            trials = jnp.stack([other, (share + other) / 2])
+            values = jnp.concatenate([value[None], jax.vmap(value_of)(trials)])
+            shares = jnp.concatenate([share[None], trials])
+            return shares[jnp.argmax(values)], jnp.max(values)
+
+        values = jax.vmap(value_of)(starts)
+        best = (starts[jnp.argmax(values)], jnp.max(values))
+        return jax.lax.fori_loop(0, rounds * len(FACTORS), improve, best)
+
+    # Few nodes at a time: their tensors then stay in the cache.
+    problems = jax.lax.map(
+        lambda node: _problem(choice, node, basis), nodes, batch_size=AT_ONCE[nodes.z.shape[1]]
+    )
+    found, values = jax.vmap(at_node, in_axes=(0, 1))(problems, starts)
+    return Found(found, values, _weights(choice.prior, nodes))
 
 
 def _problem(choice: Choice, node: Nodes, basis: Basis) -> tuple[Problem, Array, Array]:
