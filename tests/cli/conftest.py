@@ -1,5 +1,7 @@
 """The command line in the process of the tests, and a study so small that every command runs in seconds."""
 
+import contextlib
+import errno
 import os
 import sys
 import types
@@ -48,6 +50,26 @@ def command(monkeypatch, capsys, as_users_run_it):  # noqa: ARG001
     yield run
     os.environ.clear()
     os.environ.update(before)
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """Inside of it the disk is full for files of these names: what is written to them is cut."""
+    fsync = os.fsync
+
+    @contextlib.contextmanager
+    def fill(*names):
+        def fail(number):
+            if any(name in os.readlink(f"/proc/self/fd/{number}") for name in names):
+                os.ftruncate(number, 7)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            fsync(number)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", fail)
+            yield
+
+    return fill
 
 
 @pytest.fixture

@@ -1,3 +1,4 @@
+import io
 import subprocess
 import sys
 
@@ -30,16 +31,6 @@ def test_every_error_has_an_exit_code(monkeypatch):
         assert stopped.value.code == code
 
 
-def test_interruption_exits_with_130(monkeypatch):
-    def interrupt():
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(main, "app", interrupt)
-    with pytest.raises(SystemExit) as stopped:
-        main.main()
-    assert stopped.value.code == 130
-
-
 @pytest.mark.parametrize(
     ("error", "says"),
     [
@@ -66,6 +57,28 @@ def test_an_empty_output_is_a_usage_error(command):
     result = CliRunner().invoke(main.app, [command, "-o", ""])
     assert result.exit_code == 2
     assert "it is empty" in result.output
+
+
+@pytest.mark.parametrize(
+    ("encoding", "printed"), [("latin-1", "1.2·10^-5 ± 3 ... ? é"), ("ascii", "1.2*10^-5 +- 3 ... ? ?")]
+)
+def test_letters_that_an_output_does_not_have_are_written_otherwise(monkeypatch, encoding, printed):
+    output = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", output)
+    monkeypatch.setattr(main, "app", lambda: output.write("1.2·10⁻⁵ ± 3 … 語 é"))
+    main.main()
+    output.flush()
+    assert output.buffer.getvalue().decode(encoding) == printed
+
+
+def test_an_error_does_not_repeat_all_of_a_long_text(monkeypatch, capsys):
+    def fail():
+        raise lqgap.LqgapError("x" * 100_000)
+
+    monkeypatch.setattr(main, "app", fail)
+    with pytest.raises(SystemExit):
+        main.main()
+    assert len(capsys.readouterr().err) < 2_000
 
 
 def test_it_runs_as_a_module():

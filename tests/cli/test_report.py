@@ -35,6 +35,16 @@ def test_figures_are_written_when_asked_for(command, folder):
     ]
 
 
+def test_a_full_disk_is_a_line_for_the_page_and_one_for_the_figures(command, folder, full_disk):
+    with full_disk("report.html", ".png"):
+        result = command("report", folder, "--figures")
+    assert result.returncode == 1
+    lines = result.stderr.splitlines()
+    assert [line.startswith("error: ") for line in lines] == [True, True]
+    assert "report.html cannot be written" in lines[0]
+    assert ".png cannot be written" in lines[1]
+
+
 def test_reports_need_neither_jax_nor_matplotlib(folder):
     code = (
         "import pathlib, sys; from lqgap.cli.report import run_report; "

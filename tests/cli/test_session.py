@@ -1,15 +1,18 @@
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
-from lqgap.cli.session import Progress, open_study, prepare_jax, print_rows, printable, shown
-from lqgap.errors import InvalidStudyError
+from lqgap.cli.session import Progress, finish, open_study, prepare_jax, print_rows, printable, shown
+from lqgap.errors import InvalidStudyError, StorageError
 
 
 def test_jax_is_set_up_by_variables_that_processes_inherit(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    for name in ("JAX_ENABLE_X64", "JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"):
+    monkeypatch.setenv("JAX_ENABLE_X64", "0")  # with which no command could compute
+    for name in ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"):
         monkeypatch.setenv(name, "")  # so that it is put back afterwards
         monkeypatch.delenv(name)
     prepare_jax()
@@ -18,6 +21,38 @@ def test_jax_is_set_up_by_variables_that_processes_inherit(monkeypatch, tmp_path
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "elsewhere")
     prepare_jax()
     assert os.environ["JAX_COMPILATION_CACHE_DIR"] == "elsewhere"
+
+
+@pytest.mark.parametrize("command", [["check"], ["solve"], ["plants"]])
+def test_a_device_that_is_not_there_is_blamed_on_who_asked_for_it(command):
+    result = subprocess.run(
+        [sys.executable, "-m", "lqgap", *command],
+        env=os.environ | {"JAX_PLATFORMS": "nonsense"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert result.stderr == "error: JAX_PLATFORMS is 'nonsense', and JAX finds no such device\n"
+
+
+def test_parts_of_an_answer_fail_each_on_its_own(capsys):
+    done = []
+
+    def fail(error):
+        raise error
+
+    with pytest.raises(StorageError, match="third"):
+        finish(
+            lambda: fail(StorageError("first\nline")),
+            lambda: done.append("second"),
+            lambda: fail(OSError(28, "No space left", "file")),
+            lambda: fail(StorageError("third")),
+        )
+    assert done == ["second"]
+    assert capsys.readouterr().err == "error: first line\nerror: [Errno 28] No space left: 'file'\n"
+    finish(lambda: done.append("all"))
+    assert done == ["second", "all"]
 
 
 def test_without_a_file_there_is_a_study_and_the_seed_can_be_chosen(tmp_path):

@@ -26,6 +26,13 @@ def test_an_attempt_keeps_what_goes_wrong_on_one_line():
     assert "\n" not in error
 
 
+def test_an_interrupt_reaches_no_process_that_works_from_its_start_on():
+    mask = "__import__('signal').pthread_sigmask(0, ())"
+    (outcome,) = run_all(eval, [f"2 in {mask}"], processes=1)
+    assert outcome.answer is True
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 @pytest.mark.slow
 def test_a_process_that_dies_costs_only_its_own_piece():
     outcomes = {

@@ -1,12 +1,13 @@
 """`lqgap compare`: online methods against each other, as a table, JSON and a page."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from lqgap.cli.session import Progress, new_table, prepare_jax, printable, shown
+from lqgap.cli.session import Progress, finish, new_table, prepare_jax, printable, shown
 from lqgap.errors import NotConvergedError
 from lqgap.experiments.comparison import Cell, Comparison
 from lqgap.report.comparison import verdict, write
@@ -39,20 +40,23 @@ def run_compare(
         progress=progress,
         notice=progress.notice,
     )
-    page = write(found, folder)
     if as_json:
-        print(found.model_dump_json(indent=1))
+        text = json.dumps(found.model_dump(mode="json"), indent=1)  # in ASCII, which any output can write
+        finish(lambda: print(text), lambda: write(found, folder))
     else:
-        console = Console()
-        for family in found.families:
-            console.print(_table(found, family.name))
-            console.print(shown(verdict(found, family.name)), highlight=False, soft_wrap=True)
-        for each in found.left_out:
-            line = f"{each.method} is left out on {each.family}: {each.reason}"
-            console.print(f"[yellow]warning:[/] {shown(line)}", highlight=False, soft_wrap=True)
-        print(f"Page: {printable(str(page))}")
+        finish(lambda: _print(found), lambda: print(f"Page: {printable(str(write(found, folder)))}"))
     if not found.cells:
         raise NotConvergedError("no method could be run on any class")
+
+
+def _print(found: Comparison) -> None:
+    console = Console()
+    for family in found.families:
+        console.print(_table(found, family.name))
+        console.print(shown(verdict(found, family.name)), highlight=False, soft_wrap=True)
+    for each in found.left_out:
+        line = f"{each.method} is left out on {each.family}: {each.reason}"
+        console.print(f"[yellow]warning:[/] {shown(line)}", highlight=False, soft_wrap=True)
 
 
 def _table(found: Comparison, family: str) -> Table:

@@ -1,10 +1,12 @@
 """The `lqgap` command and its exit codes; heavy imports wait until a command runs."""
 
+import codecs
+import io
 import os
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -27,6 +29,9 @@ EXIT_CODES: dict[type[LqgapError], int] = {
     CorruptFileError: 5,
 }
 
+EXPONENTS = dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789", strict=True))
+PLAIN = {"…": "...", "±": "+-", "–": "-", "−": "-", "·": "*", "∞": "inf", "µ": "u", **EXPONENTS}
+
 app = typer.Typer(
     name="lqgap",
     help="Train in simulation, know the gap.",
@@ -35,10 +40,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+
+def read_output(text: str) -> Path:
+    """The place of the output; an empty text, as of a variable that is not set, is none."""
+    if text == "":
+        raise typer.BadParameter("it is empty; the current folder is '.'")
+    return Path(text)
+
+
 Study = Annotated[
     Path | None, typer.Argument(help="A study file, as `lqgap init` writes (default: the built-in study).")
 ]
 Policy = Annotated[Path, typer.Argument(help="A policy file written by `transfer` or `train`.")]
+Folder = Annotated[
+    Path,
+    typer.Option("-o", "--output", parser=read_output, help="The folder; work that was stopped goes on."),
+]
 Method = Annotated[str, typer.Option(help="Which method, such as robust; see `lqgap init`.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Seed = Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Use this seed instead of the study's.")]
@@ -52,32 +69,23 @@ Verbose = Annotated[
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Show neither progress nor notes.")]
 
 
-def read_output(text: str) -> Path:
-    """The place of the output; an empty text, as of a variable that is not set, is none."""
-    if text == "":
-        raise typer.BadParameter("it is empty; the current folder is '.'")
-    return Path(text)
-
-
 def main() -> None:
     """Run the command line; errors that a user can repair are one line on stderr and an exit code."""
     warnings.showwarning = _print_warning
+    codecs.register_error("plain", _in_plain_letters)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="plain")
     try:
         app()
-    except LqgapError as error:
-        _print_error(str(error))
-        sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
-    except KeyboardInterrupt:
-        sys.exit(130)
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except MemoryError:
-        _print_error("there is not enough memory")
-        sys.exit(1)
-    except OSError as error:
-        _print_error(str(error))
-        sys.exit(1)
+    except (LqgapError, OSError, MemoryError) as error:
+        from lqgap.cli.session import print_error
+
+        print_error("there is not enough memory" if isinstance(error, MemoryError) else error)
+        sys.exit(next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), 1))
 
 
 @app.command()
@@ -146,12 +154,7 @@ def check(study: Study = None, trust: Trust = False, as_json: Json = False) -> N
 @app.command()
 def transfer(  # noqa: PLR0913, PLR0917
     study: Study = None,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--output", parser=read_output, help="The folder of the run; one that was stopped goes on."
-        ),
-    ] = Path("lqgap-results"),
+    output: Folder = Path("lqgap-results"),
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: no training, no online learning, no bounds.")
     ] = False,
@@ -256,12 +259,7 @@ def compare(  # noqa: PLR0913, PLR0917
         typer.Option(min=10, max=10_000_000, help="Number of steps (repeat for more; default: 1000)."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=2, max=100_000, help="Runs on each real plant.")] = 20,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "-o", "--output", parser=read_output, help="The folder; a comparison that was stopped goes on."
-        ),
-    ] = Path("lqgap-compare"),
+    output: Folder = Path("lqgap-compare"),
     processes: Annotated[int, typer.Option(min=1, max=1024, help="Number of processes on this machine.")] = 2,
     as_json: Json = False,
     verbose: Verbose = False,
@@ -290,15 +288,7 @@ def sweep(  # noqa: PLR0913, PLR0917
         list[str] | None,
         typer.Option(help="A key and its values, such as horizon=50,100 (repeat for more keys)."),
     ] = None,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--output",
-            parser=read_output,
-            help="The folder of the sweep; one that was stopped goes on.",
-        ),
-    ] = Path("lqgap-sweep"),
+    output: Folder = Path("lqgap-sweep"),
     processes: Annotated[int, typer.Option(min=1, max=1024, help="Number of processes on this machine.")] = 2,
     scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler.")] = None,
     dask_local: Annotated[
@@ -324,10 +314,11 @@ def sweep(  # noqa: PLR0913, PLR0917
     )
 
 
-def _print_error(text: str) -> None:
-    from lqgap.cli.session import printable
-
-    print(f"error: {printable(text)}", file=sys.stderr)
+def _in_plain_letters(error: Any) -> tuple[str, int]:
+    """What stands for letters that an output does not have, such as "±" in ASCII."""
+    letters = error.object[error.start : error.end]
+    power = "^" if letters[0] in EXPONENTS else ""
+    return power + "".join(PLAIN.get(letter, "?") for letter in letters), error.end
 
 
 def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 import lqgap
-from lqgap.cli.session import new_table, shown
+from lqgap.cli.session import new_table, require_device, shown
 from lqgap.errors import InvalidArgumentError, did_you_mean
 from lqgap.simulators.plants import FAMILIES
 from lqgap.systems import solve
@@ -18,6 +18,7 @@ from lqgap.systems import solve
 def print_plants(name: str | None, *, as_json: bool) -> None:
     """List all families, or describe one with its nominal member."""
     lqgap.enable_x64()
+    require_device()
     if name is not None and name not in FAMILIES:
         hint = did_you_mean(name, FAMILIES)
         raise InvalidArgumentError(f"there is no family {name!r}{hint} (`lqgap plants` lists them)")

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+from lqgap.cli.session import finish
 from lqgap.experiments.transfer import load_record
-from lqgap.report import write
+from lqgap.report import write, write_figures
 
 
 def run_report(folder: Path, *, figures: bool) -> None:
     """Write the page, and print what was written."""
-    for path in write(load_record(folder), folder, figures=figures):
-        print(path)
+    record = load_record(folder)
+    writers = [write, write_figures] if figures else [write]
+    finish(*(lambda write_fn=write_fn: print(*write_fn(record, folder), sep="\n") for write_fn in writers))

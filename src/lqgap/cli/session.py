@@ -3,6 +3,7 @@
 import json
 import os
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from lqgap.errors import InvalidArgumentError, did_you_mean
+from lqgap.errors import InvalidArgumentError, LqgapError, did_you_mean
 from lqgap.experiments.methods import METHODS
 from lqgap.experiments.methods.base import AbstractMethod
 from lqgap.experiments.parsing import Source, default_study, read_study
@@ -23,15 +24,27 @@ LONG = 1.0  # seconds: of a unit that takes less, only the begin is told
 def prepare_jax() -> None:
     """Double precision, and programs that are compiled once and kept; before JAX is loaded.
 
-    Processes that are started inherit it. Whoever has set these variables knows better.
+    Processes that are started inherit it. Users may choose another place for programs, but no precision.
     """
+    os.environ["JAX_ENABLE_X64"] = "1"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lqgap" / "jax"
     for name, value in {
-        "JAX_ENABLE_X64": "1",
         "JAX_COMPILATION_CACHE_DIR": str(cache),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2",
     }.items():
         os.environ.setdefault(name, value)
+    require_device()
+
+
+def require_device() -> None:
+    """Raise if JAX cannot compute where a user has told it to."""
+    if chosen := os.environ.get("JAX_PLATFORMS"):
+        import jax
+
+        try:
+            jax.devices()
+        except (RuntimeError, AssertionError):
+            raise LqgapError(f"JAX_PLATFORMS is {chosen!r}, and JAX finds no such device") from None
 
 
 def open_study(path: Path | None, *, seed: int | None = None) -> tuple[Study, Source]:
@@ -82,6 +95,25 @@ def new_table(title: str, *headings: str, show_lines: bool = False) -> Table:
         is_number = heading.startswith(">")
         table.add_column(shown(heading.removeprefix(">")), justify="right" if is_number else "left")
     return table
+
+
+def finish(*parts: Callable[[], object]) -> None:
+    """Print tables, then write files, all of them: each failure is a line, and the last is raised."""
+    failures = []
+    for part in parts:
+        try:
+            part()
+        except (LqgapError, OSError) as error:
+            failures.append(error)
+    for error in failures[:-1]:
+        print_error(error)
+    if failures:
+        raise failures[-1]
+
+
+def print_error(error: object) -> None:
+    """An error in one line, which may repeat what a user gave, but not all of a long text."""
+    print(f"error: {printable(str(error)):.1000}", file=sys.stderr)
 
 
 def printable(text: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import Console
 
 import lqgap
-from lqgap.cli.session import new_table, shown
+from lqgap.cli.session import new_table, require_device, shown
 from lqgap.errors import InvalidArgumentError, did_you_mean
 from lqgap.experiments.parsing import MAX_SIZE
 from lqgap.experiments.toml import require_modest
@@ -25,6 +25,7 @@ def print_optimum(path: Path | None, *, horizon: int, dt: float | None, as_json:
         dt: how often to sample the plant, if the file is in continuous time.
     """
     lqgap.enable_x64()
+    require_device()
     if dt is not None and path is None:
         raise InvalidArgumentError(
             "--dt samples the plant of a file in continuous time, and there is no file"

@@ -111,7 +111,7 @@ def _split(spec: str) -> tuple[str, dict[str, Any]]:
         raise InvalidArgumentError(f"{spec!r} is no name with options, such as thompson{{lazy = true}}")
     try:
         return found[1], tomllib.loads(f"options = {found[2] or '{}'}")["options"]
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidArgumentError(f"{spec!r}: the options are not TOML: {error}") from None
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError, did_you_mean
+from lqgap.errors import CorruptFileError, InvalidArgumentError, InvalidSystemError, LqgapError, did_you_mean
 from lqgap.experiments.expressions import names_in, read_formula, value_of
 from lqgap.experiments.matrices import family_of_matrices
 from lqgap.experiments.parsing import Source
@@ -145,8 +145,10 @@ def _built_in(plant: FamilyPlant, source: Source) -> Family:
 
 
 def _from_file(plant: FilePlant, source: Source) -> Family:
-    path = source.folder / plant.file
-    systems, _ = load_mat(path, sampling_time=plant.sampling_time, dt=plant.dt)
+    try:
+        systems, _ = load_mat(source.folder / plant.file, sampling_time=plant.sampling_time, dt=plant.dt)
+    except CorruptFileError as error:
+        raise CorruptFileError(str(source.error(("plant", "file"), str(error)))) from None
     if systems.A.ndim == 3:
         if plant.radius is not None:
             raise source.error(("plant", "radius"), "the file has a class of plants already")

@@ -135,7 +135,7 @@ def _explain(details: Any) -> str:
     location, kind = details["loc"], details["type"]
     if kind == "extra_forbidden":
         names = _names_at(location[:-1])
-        hint = did_you_mean(location[-1], names) or f"; there are {', '.join(names)}"
+        hint = did_you_mean(location[-1], names) or f"; there are {', '.join(names) or 'none'}"
         return f"there is no such key{hint}"
     if kind == "missing":
         return "this key is missing"
@@ -146,7 +146,7 @@ def _explain(details: Any) -> str:
     message = details["msg"].removeprefix("Value error, ").replace("Input should be", "expected")
     shown = repr(details["input"])
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return f"{message} (it is {shown})"
+    return message if isinstance(details["input"], Mapping) else f"{message} (it is {shown})"
 
 
 def _names_at(location: Sequence[str | int]) -> list[str]:

@@ -163,11 +163,12 @@ class Study(Table):
             counted["horizons"] = [count_steps(each, plant) for each in value["horizons"]]
         return {**value, **counted}
 
-    @pydantic.model_validator(mode="after")
-    def _goes_on(self) -> "Study":
-        if self.response is not None and self.ends:
-            raise ValueError("[response] asks how set-points are held, and with ends = true controllers stop")
-        return self
+    @pydantic.field_validator("response")
+    @classmethod
+    def _goes_on(cls, response: Steps | None, info: Any) -> Steps | None:
+        if response is not None and info.data.get("ends"):
+            raise ValueError("it asks how set-points are held, and with ends = true controllers stop")
+        return response
 
     @property
     def heading(self) -> str:

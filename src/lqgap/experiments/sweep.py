@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lqgap.errors import InvalidArgumentError, LqgapError, warn
+from lqgap.errors import InvalidArgumentError, LqgapError, StorageError, warn
 from lqgap.experiments.parsing import Source, check_study
 from lqgap.experiments.provenance import files_of
 from lqgap.experiments.record import Estimate, Number, Part
@@ -105,8 +105,13 @@ def sweep(
             index = missing[outcome.index]
             answer, files, seconds = outcome.answer or (None, {}, 0.0)
             finished = Finished(answer, outcome.error, seconds)
+            try:
+                store.put(replace(units[index], files=files), finished)
+            except (
+                StorageError
+            ) as error:  # it is shown, but counts as failed: the next sweep computes it again
+                finished = replace(finished, error=str(error))
             found[index] = finished
-            store.put(replace(units[index], files=files), finished)
             done += 1
             if progress is not None:
                 progress(done, len(studies))
@@ -212,24 +217,23 @@ def _known(store: Store, unit: Unit, source: Source) -> Finished | None:
 
 
 def _row(varied: Mapping[str, Any], known: Finished | None) -> Row:
-    if known is None or known.error is not None:
-        error = "it was not computed" if known is None else known.error
-        return Row(varied=dict(varied), methods={}, error=error)
-    methods = {name: MethodRow.model_validate(row) for name, row in known.result.items()}
-    return Row(varied=dict(varied), methods=methods, error=None)
+    if known is None:
+        return Row(varied=dict(varied), methods={}, error="it was not computed")
+    methods = {name: MethodRow.model_validate(row) for name, row in (known.result or {}).items()}
+    return Row(varied=dict(varied), methods=methods, error=known.error)
 
 
 def _read_values(text: str) -> list[Any]:
     try:
         return tomllib.loads(f"values = [{text}]")["values"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return [_read_value(part.strip()) for part in text.split(",")]
 
 
 def _read_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
 
 

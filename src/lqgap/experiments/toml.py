@@ -18,8 +18,10 @@ BLANK = re.compile(r"[ \t]*")
 STRING = re.compile(r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'', re.DOTALL)
 PLAIN = re.compile(r"[^,\]}#\n]*")
 PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""  # of a key
-MAX_PARTS, MAX_KEYS = 50, 20_000
-DEEP = re.compile(rf"(?<![\w.-]){PART}(?:\.[ \t]*+{PART}){{{MAX_PARTS}}}")
+MAX_DEPTH, MAX_KEYS = 50, 20_000
+DEEP = re.compile(
+    rf"(?<![\w.-]){PART}(?:\.[ \t]*+{PART}){{{MAX_DEPTH}}}|(?:[\[{{][^][{{}}]*+){{{MAX_DEPTH}}}"
+)
 
 
 def find_lines(text: str) -> dict[Path, int]:
@@ -28,10 +30,10 @@ def find_lines(text: str) -> dict[Path, int]:
 
 
 def require_modest(text: str) -> None:
-    """Raise for a document whose keys are so deep or so many that reading it would take minutes."""
+    """Raise for a document so deep, or of so many keys, that it cannot be read, or not within minutes."""
     if found := DEEP.search(text):
         line = text.count("\n", 0, found.start()) + 1
-        raise ValueError(f"a key has more than {MAX_PARTS} parts (at line {line}, column 1)")
+        raise ValueError(f"keys or brackets are more than {MAX_DEPTH} deep (at line {line}, column 1)")
     if text.count("=") > MAX_KEYS:
         raise ValueError(f"it has more than {MAX_KEYS} keys")
 

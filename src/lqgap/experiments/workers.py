@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -107,7 +108,12 @@ def _start(function: Callable[[Any], Any]) -> _Worker:
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(function, theirs, os.getpid()), daemon=True)
-    process.start()
+    resource_tracker.ensure_running()  # its own start would let interrupts through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C goes to workers, too
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     theirs.close()
     return _Worker(process, ours)
 
@@ -122,13 +128,10 @@ def _serve(function: Callable[[Any], Any], pipe: Any, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started it decides when it ends
     REPORTER.is_silent = True
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    while True:
-        try:
-            item = pipe.recv()
-        except (EOFError, OSError):
-            return
-        answer = attempt(function, item)
-        pipe.send((answer, MAPS.exists() and MAPS.read_bytes().count(b"\n") > MAX_MAPS))
+    with contextlib.suppress(EOFError, OSError):  # that process is gone
+        while True:
+            answer = attempt(function, pipe.recv())
+            pipe.send((answer, MAPS.exists() and MAPS.read_bytes().count(b"\n") > MAX_MAPS))
 
 
 def _end_with(parent: int) -> None:

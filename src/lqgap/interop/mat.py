@@ -91,8 +91,8 @@ def _read_variables(path: Path) -> dict[str, np.ndarray]:
         raise InvalidArgumentError(
             f"{path} is a MAT file of version 7.3: save it in MATLAB by save(file, '-v7')"
         ) from None
-    except Exception as error:  # a damaged file fails in as many ways as it has fields
-        raise CorruptFileError(f"{path} is damaged, or no MAT file: {error}") from None
+    except Exception:  # a damaged file fails in as many ways as it has fields
+        raise CorruptFileError(f"{path} is damaged, or no MAT file") from None
     return {name: _dense(path, name, found[name]) for name in wanted if name in found}
 
 

@@ -149,14 +149,17 @@ def write(record: Record, folder: Path, *, figures: bool = False) -> list[Path]:
     """Write `report.html` into the folder of a run and, if asked for, PNG and SVG of every figure."""
     page = folder / PAGE
     write_if_changed(page, render(record).encode())
-    if not figures:
-        return [page]
+    return [page, *(write_figures(record, folder) if figures else ())]
+
+
+def write_figures(record: Record, folder: Path) -> list[Path]:
+    """Write PNG and SVG of every figure into the folder of a run."""
     try:
-        from lqgap.report.static import write_figures  # loads matplotlib
+        from lqgap.report import static  # loads matplotlib
     except ImportError:
         raise LqgapError("PNG and SVG need matplotlib: pip install 'lqgap[figures]'") from None
     sections = figures_by_section(record).values()
-    return [page, *write_figures((figure for group in sections for figure in group), folder / FIGURES)]
+    return static.write_figures((figure for group in sections for figure in group), folder / FIGURES)
 
 
 def figures_by_section(record: Record) -> dict[str, list[Figure]]:
