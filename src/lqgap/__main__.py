@@ -5,6 +5,7 @@ compilation, or inside of a callback that cannot raise, where it is lost. So the
 which ends the process if it is still there after a moment. What is stored survives this, as it does a kill.
 """
 
+import contextlib
 import os
 import select
 import signal
@@ -13,6 +14,7 @@ import sys
 import threading
 from typing import NoReturn
 
+INTERRUPTED = 130  # the exit code
 GRACE = 1.0  # seconds to leave by KeyboardInterrupt, which also cleans up
 SHOW_CURSOR = b"\x1b[?25h"  # which bars of progress hide
 
@@ -24,8 +26,12 @@ def main() -> None:
         from lqgap.cli.main import main  # noqa: PLC0415
 
         main()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    except (KeyboardInterrupt, SystemExit) as ended:
+        if isinstance(ended, SystemExit) and ended.code != INTERRUPTED:
+            raise
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        os._exit(INTERRUPTED)  # Python's own way out may take seconds
 
 
 def end_when_interrupted() -> None:
@@ -46,7 +52,7 @@ def _watch(woken: socket.socket) -> NoReturn:
     select.select([woken], [], [], GRACE)  # or until Ctrl-C is pressed again
     if sys.stderr.isatty():
         os.write(sys.stderr.fileno(), SHOW_CURSOR)
-    os._exit(130)
+    os._exit(INTERRUPTED)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,18 @@ def test_classes_are_grids_of_a_modest_size_unless_points_are_given():
     assert springs.parameters.tolist() == [[2.0], [3.0]]
 
 
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("x = 1", "methods.bank.x: there is no such key; there are none$"),
+        ("x = " + "[" * 999, "are not TOML"),
+    ],
+)
+def test_an_option_that_cannot_be_is_refused(option, says):
+    with pytest.raises(lg.InvalidArgumentError, match=says):
+        read_methods([f"bank{{{option}}}"])
+
+
 def test_the_class_of_a_study_is_taken_from_its_file(tmp_path):
     path = tmp_path / "pair.toml"
     path.write_text('[plant]\nfamily = "unknown_sign"\n[grid]\npoints = 2\n')

@@ -133,7 +133,9 @@ def test_an_error_names_the_line(tmp_path, plant, more, says):
 
 def test_damaged_mat_files_are_damaged_files(tmp_path):
     (tmp_path / "plant.mat").write_bytes(b"MATLAB" + bytes(200))
-    with pytest.raises(lg.CorruptFileError, match=r"plant\.mat"):
+    with pytest.raises(
+        lg.CorruptFileError, match=r"line \d+: plant\.file: .*plant\.mat is damaged, or no MAT file$"
+    ):
         family_of('file = "plant.mat"', tmp_path)
 
 

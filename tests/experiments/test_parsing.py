@@ -54,6 +54,12 @@ def test_a_plant_of_no_kind_is_told_the_kinds(tmp_path):
         parse_study(text, name="study.toml", folder=tmp_path)
 
 
+def test_what_is_wrong_with_a_whole_table_does_not_repeat_it(tmp_path):
+    text = EXAMPLE.replace("count = 20", "count = 0")
+    with pytest.raises(lg.InvalidStudyError, match=r"real: there is no real plant: .* or outside$"):
+        parse_study(text, name="study.toml", folder=tmp_path)
+
+
 def test_several_errors_are_counted_and_the_first_line_comes_first(tmp_path):
     text = EXAMPLE.replace("seed = 0", "sed = 0").replace("count = 20", "cont = 20")
     with pytest.raises(lg.InvalidStudyError, match=r"sed: .* \(and 1 more\)"):
@@ -113,8 +119,9 @@ def test_a_fuzzed_study_is_read_or_refused_in_one_line(tmp_path_factory, edits):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a." * 50_000 + "a = 1", "more than 50 parts"),
-        ("\n[" + "a ." * 50_000 + '"a"]', "line 2: .*more than 50 parts"),
+        ("a." * 50_000 + "a = 1", "more than 50 deep"),
+        ("x = 1\ny = " + "[1, " * 900 + "]" * 900, "line 2: .*more than 50 deep"),
+        ("\n[" + "a ." * 50_000 + '"a"]', "line 2: .*more than 50 deep"),
         ("".join(f"key_{index} = {index}\n" for index in range(30_000)), "more than 20000 keys"),
         ("# padding\n" * 300_000, "larger than 2 MB"),
     ],

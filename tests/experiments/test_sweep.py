@@ -9,7 +9,9 @@ import pytest
 
 import lqgap as lg
 from lqgap.experiments.parsing import parse_study
+from lqgap.experiments.store import Store
 from lqgap.experiments.sweep import Task, combine, measure, read_over, sweep
+from lqgap.experiments.workers import Outcome
 
 TINY = """
 horizon = 5
@@ -73,6 +75,28 @@ def test_every_combination_is_a_study(tiny):
 def test_a_sweep_that_makes_no_sense_is_refused_before_it_begins(tiny, over, says):
     with pytest.raises(lg.InvalidArgumentError, match=says):
         combine(*tiny, over)
+
+
+def test_a_row_that_cannot_be_kept_is_shown_and_computed_again(tiny, tmp_path, monkeypatch):
+    estimate = {"mean": 1.0, "stderr": 0.1}
+    row = {"worst_real": estimate, "mean_real": estimate, "optimal_cost_real": 2.0}
+    gaps = {"bank": row | {"worst_box": None, "worst_class": None}}
+
+    def compute(_, tasks, **__):
+        yield from (Outcome(index, (gaps, {}, 0.1), None) for index in range(len(tasks)))
+
+    def fail(*_):
+        raise lg.StorageError("the disk is full")
+
+    monkeypatch.setattr("lqgap.experiments.sweep.run_all", compute)
+    with monkeypatch.context() as full:
+        full.setattr(Store, "put", fail)
+        rows = sweep(*tiny, tmp_path, over={"seed": [0, 1]})
+    assert [(list(row.methods), row.error) for row in rows] == [(["bank"], "the disk is full")] * 2
+    counted = []
+    again = sweep(*tiny, tmp_path, over={"seed": [0, 1]}, progress=lambda *done: counted.append(done))
+    assert counted == [(1, 2), (2, 2)]
+    assert [row.error for row in again] == [None, None]
 
 
 @pytest.mark.slow

@@ -43,8 +43,9 @@ def run_all(function: Callable[[Any], Any], items: Sequence[Any], *, processes: 
     Closing the iterator, or an interrupt, ends all processes.
     """
     waiting, tries = deque(range(len(items))), [0] * len(items)
-    workers = [_start(function) for _ in range(min(processes, len(items)))]
+    workers: list[_Worker] = []
     try:
+        workers.extend(_start(function) for _ in range(min(processes, len(items))))
         for _ in items:
             yield _next(function, items, workers, waiting, tries)
     finally:
