@@ -317,8 +317,7 @@ def sweep(  # noqa: PLR0913, PLR0917
 def _in_plain_letters(error: Any) -> tuple[str, int]:
     """What stands for letters that an output does not have, such as "±" in ASCII."""
     letters = error.object[error.start : error.end]
-    power = "^" if letters[0] in EXPONENTS else ""
-    return power + "".join(PLAIN.get(letter, "?") for letter in letters), error.end
+    return "^" * (letters[0] in EXPONENTS) + "".join(PLAIN.get(each, "?") for each in letters), error.end
 
 
 def _print_warning(message: Warning | str, category: type[Warning], *_: object) -> None:

@@ -14,6 +14,7 @@ import time
 import tomllib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +108,7 @@ def sweep(
             finished = Finished(answer, outcome.error, seconds)
             try:
                 store.put(replace(units[index], files=files), finished)
-            except (
-                StorageError
-            ) as error:  # it is shown, but counts as failed: the next sweep computes it again
+            except StorageError as error:  # it is shown, and computed again by the next sweep
                 finished = replace(finished, error=str(error))
             found[index] = finished
             done += 1
@@ -188,18 +187,14 @@ def _timed(task: Task) -> tuple[dict[str, Any], dict[str, str], float]:
     return *measure(task), time.perf_counter() - start
 
 
-def _attempt_timed(task: Task) -> tuple[Any, str | None]:
-    """For a cluster, whose workers must not see an exception as their own trouble."""
-    return attempt(_timed, task)
-
-
 def _on_dask(client: Any, tasks: Sequence[Task]) -> Generator[Outcome]:
     """The outcomes from a cluster, as they are ready; it tries again itself when a worker dies."""
     from distributed import as_completed
 
     if not tasks:
         return
-    futures = client.map(_attempt_timed, tasks, pure=False, retries=0)
+    computing = partial(attempt, _timed)  # workers must not see an exception as their own trouble
+    futures = client.map(computing, tasks, pure=False, retries=0)
     index = {future.key: number for number, future in enumerate(futures)}
     try:
         for future in as_completed(futures):
@@ -217,8 +212,7 @@ def _known(store: Store, unit: Unit, source: Source) -> Finished | None:
 
 
 def _row(varied: Mapping[str, Any], known: Finished | None) -> Row:
-    if known is None:
-        return Row(varied=dict(varied), methods={}, error="it was not computed")
+    known = known or Finished(None, "it was not computed", 0.0)
     methods = {name: MethodRow.model_validate(row) for name, row in (known.result or {}).items()}
     return Row(varied=dict(varied), methods=methods, error=known.error)
 

@@ -110,7 +110,8 @@ def _start(function: Callable[[Any], Any]) -> _Worker:
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(function, theirs, os.getpid()), daemon=True)
     resource_tracker.ensure_running()  # its own start would let interrupts through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C goes to workers, too
+    # Ctrl-C goes to workers, too, but it is we who decide when they end.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         process.start()
     finally:
@@ -126,7 +127,6 @@ def _end(worker: _Worker) -> None:
 
 
 def _serve(function: Callable[[Any], Any], pipe: Any, parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started it decides when it ends
     REPORTER.is_silent = True
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     with contextlib.suppress(EOFError, OSError):  # that process is gone
