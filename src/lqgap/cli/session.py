@@ -99,16 +99,16 @@ def new_table(title: str, *headings: str, show_lines: bool = False) -> Table:
 
 def finish(*parts: Callable[[], object]) -> None:
     """Print tables, then write files, all of them: each failure is a line, and the last is raised."""
-    failures = []
+    failure = None
     for part in parts:
         try:
             part()
         except (LqgapError, OSError) as error:
-            failures.append(error)
-    for error in failures[:-1]:
-        print_error(error)
-    if failures:
-        raise failures[-1]
+            if failure is not None:
+                print_error(failure)
+            failure = error
+    if failure is not None:
+        raise failure
 
 
 def print_error(error: object) -> None:
