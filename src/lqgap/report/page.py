@@ -155,11 +155,11 @@ def write(record: Record, folder: Path, *, figures: bool = False) -> list[Path]:
 def write_figures(record: Record, folder: Path) -> list[Path]:
     """Write PNG and SVG of every figure into the folder of a run."""
     try:
-        from lqgap.report import static  # loads matplotlib
+        from lqgap.report.static import write_figures as write_each  # loads matplotlib
     except ImportError:
         raise LqgapError("PNG and SVG need matplotlib: pip install 'lqgap[figures]'") from None
     sections = figures_by_section(record).values()
-    return static.write_figures((figure for group in sections for figure in group), folder / FIGURES)
+    return write_each((figure for group in sections for figure in group), folder / FIGURES)
 
 
 def figures_by_section(record: Record) -> dict[str, list[Figure]]:
