@@ -13,8 +13,6 @@ import sys
 import threading
 from typing import NoReturn
 
-SHOW_CURSOR = b"\x1b[?25h"  # which bars of progress hide
-
 
 def main() -> None:
     """Run the command line; its imports, too, can be interrupted."""
@@ -43,7 +41,7 @@ def _watch(woken: socket.socket) -> NoReturn:
         for worker in multiprocessing.active_children():
             worker.kill()
         if sys.stderr.isatty():
-            os.write(sys.stderr.fileno(), SHOW_CURSOR)
+            os.write(sys.stderr.fileno(), b"\n")
     finally:
         os._exit(130)
 

@@ -87,7 +87,9 @@ def test_a_lower_bound_that_fails_is_left_out_with_the_reason(tmp_path, monkeypa
     monkeypatch.setattr(bounds, "lower_bound", fail)
     monkeypatch.setattr(bounds, "theory_bounds", lambda _: Theory())
     work = Work(Plants(*parse_study(TINY, name="tiny.toml", folder=tmp_path), trust=False))
-    lower, _ = _bounds(work, units.Workspace(work.plants, [0, 1], tmp_path))
+    begun: list[int] = []
+    lower, _ = _bounds(work, units.Workspace(work.plants, [0, 1], tmp_path), lambda: begun.append(1))
+    assert begun == [1]
     assert lower is None
     assert work.warnings[0].startswith("there is no lower bound: ")
     assert str(error) in work.warnings[0]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path

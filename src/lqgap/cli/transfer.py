@@ -1,16 +1,18 @@
 """`lqgap transfer`: the main job, its answer as a table or JSON."""
 
+import functools
+import json
 import os
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from lqgap.cli.session import Progress, new_table, open_study, prepare_jax, printable, shown
-from lqgap.errors import InvalidArgumentError, NotConvergedError
+from lqgap.cli.session import Progress, finish, new_table, open_study, prepare_jax, printable, shown
+from lqgap.errors import NotConvergedError
 from lqgap.experiments.record import Record
 from lqgap.experiments.transfer import transfer
-from lqgap.report import write
+from lqgap.report import write, write_figures
 from lqgap.report.answer import answer
 from lqgap.report.numbers import explain_ranges, is_range, show_estimate
 
@@ -33,27 +35,20 @@ def run_transfer(
         study = study.quick()
         progress.notice("a first look: without training, online learning and bounds")
 
-    def show(first: Record) -> None:
-        if not as_json:
-            print_record(first, folder)
-            progress.notice("the bounds are still to come; then the table is printed once more")
-
     record = transfer(
-        study, source, folder, trust=trust, progress=progress, notice=progress.notice, show=show
+        study,
+        source,
+        folder,
+        trust=trust,
+        progress=progress,
+        notice=progress.notice,
+        show=functools.partial(_show, folder, progress, as_json),
     )
-    page = None
-    try:
-        page, *_ = write(record, folder, figures=figures)
-    except InvalidArgumentError as error:
-        if os.access(folder, os.W_OK):
-            raise
-        progress.notice(str(error))  # a finished run is shown all the same
-    if as_json:
-        print(record.model_dump_json(indent=1))
-    else:
-        print_record(record, folder)
-        if page is not None:
-            print(f"Report: {printable(str(page))}")
+    if os.access(folder, os.W_OK):
+        write_fn = functools.partial(_write_page, record, folder, as_json)
+        finish(write_fn, *([functools.partial(write_figures, record, folder)] if figures else []))
+    else:  # a finished run is shown all the same
+        progress.notice(f"{folder} cannot be written to: there is no new page")
     if record.recommended is None and any(method.unfit for method in record.methods):
         raise NotConvergedError(answer(record).text)
 
@@ -70,6 +65,21 @@ def print_record(record: Record, folder: Path) -> None:
         console.print(shown(f"Policy: {folder / file}"), highlight=False, soft_wrap=True)
     for warning in record.warnings:
         console.print(f"[yellow]warning:[/] {shown(warning)}", highlight=False, soft_wrap=True)
+
+
+def _show(folder: Path, progress: Progress, as_json: bool, record: Record, is_whole: bool) -> None:
+    if not as_json:
+        print_record(record, folder)
+    elif is_whole:
+        print(json.dumps(record.model_dump(mode="json"), indent=1))  # in ASCII, which any output can write
+    if not (as_json or is_whole):
+        progress.notice("the bounds are still to come; then the table is printed once more")
+
+
+def _write_page(record: Record, folder: Path, as_json: bool) -> None:
+    page, *_ = write(record, folder)
+    if not as_json:
+        print(f"Report: {printable(str(page))}")
 
 
 def _gap_table(record: Record) -> Table:

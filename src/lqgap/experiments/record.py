@@ -1,7 +1,7 @@
 """What a study found, as plain values: the border between computing and showing.
 
-A record is JSON and back without loss; infinity and NaN are the texts "inf", "-inf" and "nan". Parts that were
-not computed are None. Two runs of one study give the same record, but for `timings` and what was cut.
+A record is JSON and back without loss; infinity and NaN are the texts "inf", "-inf" and "nan". What was not
+computed is None. Two runs of one study give the same record, but for `timings` and what was cut.
 
 Gaps are V^pi - V* over steps 0..horizon; methods and real plants are referred to by name.
 """

@@ -40,7 +40,7 @@ def transfer(
     trust: bool = False,
     progress: Callable[[str, float | None, tuple[str, ...]], None] | None = None,
     notice: Callable[[str], None] = warn,
-    show: Callable[[Record], None] = lambda _: None,
+    show: Callable[[Record, bool], None] = lambda *_: None,
 ) -> Record:
     """Compute the record of a study in a folder, or what of it is missing there.
 
@@ -48,7 +48,8 @@ def transfer(
         trust: whether the study may name a Python function, which is then run.
         progress: told the name of every unit, the seconds it took (None when it begins) and what is left.
         notice: told what a user should know, a line at a time.
-        show: told the record without bounds, before these are computed.
+        show: told the record without bounds before these are computed, and the whole one (True) before files
+            are written.
     """
     folder = Path(folder)
     store = Store(folder / STORE)
@@ -61,7 +62,9 @@ def transfer(
             notice(f"{store.path} has results of another version of lqgap, which are kept, not used")
         work = _work(study, source, store, trust=trust, progress=progress, notice=notice)
         record = _compute(work, whole, folder, show)
-    record = record.model_copy(update={"title": study.heading, "study": study.to_toml()})
+    else:
+        record = record.model_copy(update={"title": study.heading, "study": study.to_toml()})
+        show(record, True)
     if os.access(folder, os.W_OK):  # a finished run can be looked at where nothing can be written
         write_if_changed(folder / STUDY, record.study.encode())
         write_if_changed(folder / RECORD, f"{record.model_dump_json(indent=1)}\n".encode())
@@ -115,7 +118,7 @@ def _work(study: Study, source: Source, store: Store, *, trust: bool, **told: An
     return Work(Plants(study, source, trust=trust), store, **told)
 
 
-def _compute(work: Any, whole: Unit, folder: Path, show: Callable[[Record], None]) -> Record:
+def _compute(work: Any, whole: Unit, folder: Path, show: Callable[[Record, bool], None]) -> Record:
     from lqgap.experiments.assembly import Results, assemble
     from lqgap.experiments.pipeline import compute
 
@@ -124,8 +127,9 @@ def _compute(work: Any, whole: Unit, folder: Path, show: Callable[[Record], None
             work.study, results, warnings=work.warnings, timings=work.timings, versions=versions()
         )
 
-    results = compute(work, folder, lambda first: show(record_of(first)))
+    results = compute(work, folder, lambda first: show(record_of(first), False))
     record = record_of(results)
+    show(record, True)
     trained = [each.trained for each in results.methods.values()]
     policies = {each.file: each.checksum for each in trained if each.file and each.checksum}
     kept = Kept(record=record, policies=policies).model_dump(mode="json")
