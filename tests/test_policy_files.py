@@ -8,7 +8,7 @@ import pytest
 
 import lqgap as lg
 from lqgap.archives import read_arrays, write_arrays
-from lqgap.policies import AbstractPolicy, Mixture
+from lqgap.policies import AbstractPolicy
 from lqgap.policy_files import can_save
 
 
@@ -37,14 +37,6 @@ def test_every_class_of_policies_can_be_saved():
     assert {cls for cls in ours if not cls.__name__.startswith("Abstract")} == {
         type(policy) for policy in every_policy.make_policies().values()
     }
-
-
-def test_a_policy_that_is_drawn_with_probability_zero_is_kept(tmp_path):
-    policy = Mixture(
-        [every_policy.make_policies()["LinearDynamic"], every_policy.make_policies()["static"]], [1.0, 0.0]
-    )
-    lg.save_policy(tmp_path / "policy", policy)
-    np.testing.assert_array_equal(lg.load_policy(tmp_path / "policy").log_weights, [0.0, -np.inf])
 
 
 class Foreign(AbstractPolicy):

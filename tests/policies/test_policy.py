@@ -13,7 +13,6 @@ from lqgap.policies import (
     AbstractLinearPolicy,
     DualBank,
     FiniteHorizonLQG,
-    Mixture,
     ModelBank,
     StationaryLQG,
     explore_then_commit,
@@ -143,15 +142,15 @@ def test_wrappers_and_mixtures_plan_what_is_inside_and_keep_what_was_trained():
     bank = ModelBank(systems, horizon=every_policy.HORIZON)
     bank = eqx.tree_at(lambda b: b.log_prior, bank, bank.log_prior + np.arange(3.0))
     dual = eqx.tree_at(lambda d: d.bank, DualBank(systems, horizon=every_policy.HORIZON), bank)
-    mixture = Mixture([explore_then_commit(bank, 2), dual])
-    assert mixture.needs_smoothing
-    assert not mixture.policies[0].needs_smoothing
-    longer = mixture.for_horizon(20, systems=systems)
+    committed = explore_then_commit(bank, 2)
+    assert dual.needs_smoothing
+    assert not committed.needs_smoothing
+    longer, looking = (each.for_horizon(20, systems=systems) for each in (committed, dual))
     fresh = ModelBank(systems, horizon=20)
-    assert longer.horizon == 20
-    for found in (longer.policies[0].then.bank, longer.policies[1].bank):
+    assert longer.horizon == looking.horizon == 20
+    for found in (longer.then.bank, looking.bank):
         np.testing.assert_array_equal(found.log_prior, bank.log_prior)
         np.testing.assert_array_equal(found.K, fresh.K)
     with pytest.raises(lg.InvalidArgumentError, match="a longer plan needs the systems"):
-        mixture.for_horizon(20)
+        committed.for_horizon(20)
     assert StationaryLQG(every_policy.PLANTS[0]).for_horizon(3).horizon is None

@@ -48,7 +48,7 @@ def test_weight_moves_to_the_member_with_the_larger_gap_only_against_an_adversar
 class Broken(AbstractObjective):
     """Not finite once the parameters have moved."""
 
-    def component_gaps(self, policy, key, num_rollouts):  # noqa: ARG002
+    def gaps(self, policy, key, num_rollouts):  # noqa: ARG002
         moved = jnp.sum(jnp.abs(policy.K - StationaryLQG(PLANTS[0]).K))
         return jnp.where(moved > 1e-3, jnp.nan, 1.0) * jnp.asarray([1.0, 2.0]) * (1 + jnp.sum(policy.K**2))
 
@@ -66,7 +66,7 @@ def test_updates_that_are_not_finite_are_undone_counted_and_make_steps_smaller()
 class Cliff(AbstractObjective):
     """Better along one entry of the gain, for a little way; then a million times worse."""
 
-    def component_gaps(self, policy, key, num_rollouts):  # noqa: ARG002
+    def gaps(self, policy, key, num_rollouts):  # noqa: ARG002
         way = policy.K.ravel()[0] - StationaryLQG(PLANTS[0]).K.ravel()[0]
         gap = jnp.where(jnp.abs(way) < 4e-3, 1 - 100 * way, 1e6)
         return gap * jnp.asarray([1.0, 0.9])
@@ -83,7 +83,7 @@ def test_updates_that_blow_up_go_back_to_the_best_with_smaller_steps_until_they_
 class Uneven(AbstractObjective):
     """The second member loses twice as much; both far more at a prior whose first entry is zero."""
 
-    def component_gaps(self, policy, key, num_rollouts):  # noqa: ARG002
+    def gaps(self, policy, key, num_rollouts):  # noqa: ARG002
         return jnp.where(policy.log_prior[0] == 0, 100.0, 1.0) * jnp.asarray([1.0, 2.0])
 
 

@@ -8,7 +8,7 @@ import pytest
 from random_systems import random_plant
 
 import lqgap as lg
-from lqgap.policies import LinearDynamic, Mixture, ModelBank, StationaryLQG
+from lqgap.policies import LinearDynamic, ModelBank
 from lqgap.policies.limits import read_limits
 from lqgap.training.objective import SampledObjective, is_exact, make_objective, shorten_tail
 
@@ -46,15 +46,6 @@ def test_sampled_gaps_are_those_of_the_gap_meter(ends):
     key = jax.random.key(1)
     estimate = lg.gap(bank, systems(), horizon=8, key=key, num_rollouts=32, ends=ends)
     np.testing.assert_allclose(objective_for(bank, ends=ends).gaps(bank, key, 32), estimate.mean, rtol=1e-10)
-
-
-def test_a_mixture_has_the_mean_of_its_components_gaps():
-    parts = [StationaryLQG(PLANTS[0]), StationaryLQG(PLANTS[1])]
-    mixture = Mixture(parts, [0.25, 0.75])
-    objective = objective_for(mixture)
-    key = jax.random.key(0)
-    expected = 0.25 * objective.gaps(parts[0], key, 1) + 0.75 * objective.gaps(parts[1], key, 1)
-    np.testing.assert_allclose(objective.gaps(mixture, key, 1), expected, rtol=1e-12)
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ from lqgap.policies.dual import DualBank
 from lqgap.policies.finite_memory import ClippedHistory
 from lqgap.policies.integrated import BoundedChanges, Integrated
 from lqgap.policies.linear import LinearDynamic, Zero
-from lqgap.policies.mixture import Mixture
 from lqgap.policies.optimal import FiniteHorizonLQG, StationaryLQG
 from lqgap.policies.policy import AbstractLinearPolicy, AbstractPolicy, AbstractWrapper, LinearStep
 from lqgap.policies.probing import RandomProbe
@@ -28,7 +27,6 @@ __all__ = [
     "Integrated",
     "LinearDynamic",
     "LinearStep",
-    "Mixture",
     "ModelBank",
     "ProbingBank",
     "RandomProbe",

@@ -11,7 +11,6 @@ from lqgap.simulators.likelihood import Unrefuted, likelihood_set
 from lqgap.simulators.offset_free import offset_free
 from lqgap.simulators.parameters import Parameter
 from lqgap.simulators.span import LinearSpan
-from lqgap.simulators.union import union
 
 __all__ = [
     "AbstractFamily",
@@ -27,5 +26,4 @@ __all__ = [
     "likelihood_set",
     "offset_free",
     "plants",
-    "union",
 ]

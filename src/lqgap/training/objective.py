@@ -24,7 +24,7 @@ from lqgap.evaluation.exact import exact_gap
 from lqgap.evaluation.gap import references_of
 from lqgap.evaluation.monte_carlo import draw_normals, rollout_keys
 from lqgap.evaluation.reference import Reference, begin, excess
-from lqgap.policies import AbstractLinearPolicy, AbstractPolicy, Mixture
+from lqgap.policies import AbstractLinearPolicy, AbstractPolicy
 from lqgap.policies.limits import Limits
 from lqgap.systems import LQG
 from lqgap.systems.natural import naturalize
@@ -36,22 +36,12 @@ class AbstractObjective(eqx.Module):
     """Gaps of a policy on every member of a class."""
 
     @abc.abstractmethod
-    def component_gaps(
-        self, policy: AbstractPolicy, key: Array, num_rollouts: int
-    ) -> Float[Array, " member"]:
-        """The gaps of one policy that is not a mixture."""
+    def gaps(self, policy: AbstractPolicy, key: Array, num_rollouts: int) -> Float[Array, " member"]:
+        """The gaps of a policy."""
 
     def with_step_scale(self, step_scale: Float[Array, ""]) -> "AbstractObjective":  # noqa: ARG002
         """The same gaps, with derivatives fit for steps of this scale."""
         return self
-
-    def gaps(self, policy: AbstractPolicy, key: Array, num_rollouts: int) -> Float[Array, " member"]:
-        """The gaps of a policy."""
-        if not isinstance(policy, Mixture):
-            return self.component_gaps(policy, key, num_rollouts)
-        weights = jax.nn.softmax(policy.log_weights)
-        parts = [self.component_gaps(part, key, num_rollouts) for part in policy.policies]
-        return weights @ jnp.stack(parts)
 
 
 class ExactObjective(AbstractObjective):
@@ -61,7 +51,7 @@ class ExactObjective(AbstractObjective):
     horizon: int = eqx.field(static=True)
     ends: bool = eqx.field(static=True, default=True)
 
-    def component_gaps(
+    def gaps(
         self,
         policy: AbstractPolicy,
         key: Array,  # noqa: ARG002
@@ -81,9 +71,7 @@ class SampledObjective(AbstractObjective):
     limits: Limits
     backprop_decay: Float[Array, ""]
 
-    def component_gaps(
-        self, policy: AbstractPolicy, key: Array, num_rollouts: int
-    ) -> Float[Array, " member"]:
+    def gaps(self, policy: AbstractPolicy, key: Array, num_rollouts: int) -> Float[Array, " member"]:
         """Average excess over rollouts."""
         numbers = jnp.arange(num_rollouts)
         totals = self.totals(lambda _: policy, numbers, rollout_keys(key, numbers))
@@ -125,8 +113,7 @@ def make_objective(
     ends: bool = True,
 ) -> AbstractObjective:
     """The exact objective where there is one."""
-    parts = policy.policies if isinstance(policy, Mixture) else (policy,)
-    if limits.is_free and all(isinstance(part, AbstractLinearPolicy) for part in parts):
+    if limits.is_free and isinstance(policy, AbstractLinearPolicy):
         return ExactObjective(systems, horizon, ends)
     # In natural coordinates single precision loses nothing to units.
     references = references_of(naturalize(systems), horizon=horizon, ends=ends)
