@@ -109,7 +109,7 @@ def test_a_unit_that_is_cut_says_so_and_a_larger_budget_goes_on_from_it(small, t
     monkeypatch.setattr(budgets, "SHARE", 1e6)
     first, told = do("1 h", late=True)
     assert (first.mean, first.cut) == (2.0, True)
-    assert told[0].startswith("train robust was cut after ")
+    assert told[0].startswith("train robust was cut by its budget of ")
     assert do("1 h", late=False) == (first, told)
     assert do("2 h", late=True)[0].mean == 4.0
     whole, none = do("3 h", late=False)

@@ -14,8 +14,8 @@ from lqgap.experiments.plants import Plants
 from lqgap.progress import SECONDS, Budget, read_time, time_budget, track
 
 SHARES = {"class": 2, "train": 3, "gaps": 1, "lower bound": 4}  # of a unit whose name begins so
-SHARE, SHARE_OF_STEP = 20.0, 1 / 400  # seconds by default, and for every step and state of the plants
-CUT = "{name} was cut after {seconds:.0f} s, and the best result so far is used: a larger `budget` goes on"
+SHARE, SHARE_OF_STEP = 30.0, 1 / 400  # seconds by default, and for every step and state of the plants
+CUT = "{name} was cut by its budget of {seconds:.0f} s, and its best result is used: a larger one goes on"
 
 
 def limit(plants: Plants, name: str) -> float:
