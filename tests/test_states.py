@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import lqgap as lg
+from lqgap.archives import write_arrays
 from lqgap.states import fingerprint, read_state, write_state
 
 
@@ -56,3 +57,19 @@ def test_a_state_comes_back_with_its_note(tmp_path):
         read_state(tmp_path / "s", state, kind="test", owner="you", refusal="of another")
     with pytest.raises(lg.CorruptFileError, match="lacks array 0"):
         read_state(tmp_path / "s", {**state, "n": jnp.ones(2)}, kind="test", owner="me", refusal="")
+
+
+@pytest.mark.parametrize("text", ["", "no json", "[]", "3", "null", '{"note": 1}', '{"owner": "me"}'])
+def test_a_forged_text_is_no_state(tmp_path, text):
+    write_arrays(tmp_path / "s", {"0": np.ones(2)}, kind="test", text=text)  # with a right checksum
+    with pytest.raises(lg.CorruptFileError, match="whose state it is"):
+        read_state(tmp_path / "s", jnp.ones(2), kind="test", owner="me", refusal="")
+
+
+@pytest.mark.parametrize(
+    "array", [np.ones(2, dtype=bool), np.ones(2, dtype="float32"), np.ones(2, dtype="int64")]
+)
+def test_an_array_of_another_type_is_no_state(tmp_path, array):
+    write_arrays(tmp_path / "s", {"0": array}, kind="test", text='{"owner": "me", "note": null}')
+    with pytest.raises(lg.CorruptFileError, match="lacks array 0"):
+        read_state(tmp_path / "s", jnp.ones(2), kind="test", owner="me", refusal="")

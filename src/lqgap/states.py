@@ -62,19 +62,23 @@ def read_state(
         remedy: what to do about a damaged file.
     """
     arrays, text = read_arrays(path, kind=kind, remedy=remedy)
-    told = json.loads(text)
-    if told["owner"] != owner:
+    try:
+        told = json.loads(text)
+        written_by, note = told["owner"], told["note"]
+    except (ValueError, TypeError, KeyError):
+        raise CorruptFileError(f"{os.fspath(path)} does not say whose state it is") from None
+    if written_by != owner:
         raise InvalidArgumentError(f"{os.fspath(path)} is {refusal}")
     leaves, structure = jax.tree.flatten(like)
     restored = []
     for i, leaf in enumerate(leaves):
         array, expected = arrays.get(str(i)), _plain(leaf)
-        if array is None or array.shape != expected.shape:
+        if array is None or array.shape != expected.shape or array.dtype != expected.dtype:
             raise CorruptFileError(
                 f"{os.fspath(path)} lacks array {i} of the state{remedy and f'; {remedy}'}"
             )
         restored.append(jnp.asarray(array, dtype=expected.dtype))
-    return jax.tree.unflatten(structure, restored), told["note"]
+    return jax.tree.unflatten(structure, restored), note
 
 
 def _lasting(value: Any) -> bytes:
