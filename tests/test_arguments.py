@@ -1,14 +1,21 @@
+import pickle
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array, Float
 
+import lqgap as lg
 from lqgap.arguments import (
+    checked,
     is_concrete,
     read_array,
     read_count,
     read_covariance,
+    read_indices,
     read_keys,
+    read_list,
     read_positive,
     read_probability,
     read_record,
@@ -120,3 +127,85 @@ def test_keys_are_an_array_or_a_list_of_them():
     for wrong in (keys[0], [], [1], keys[:0], 3):
         with pytest.raises(InvalidArgumentError, match=r"^keys? is"):
             read_keys(wrong)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (
+            [[-1.0, 0, 0], [0, 0.03, 0], [0, 0, 5e11]],
+            "not positive semidefinite: its smallest eigenvalue is -1",
+        ),
+        ([[0.0, 1.0, 0], [1.0, 0.03, 0], [0, 0, 5e11]], "not positive semidefinite"),
+        ([[0.0, 1.0, 0], [0, 0.03, 0], [0, 0, 5e11]], "not symmetric: .* by up to 1$"),
+        ([[1.0, 1e-3, 0], [1e-3, 1e-7, 0], [0, 0, 1e30]], "not positive semidefinite"),
+    ],
+)
+def test_a_covariance_is_judged_in_the_units_of_each_state(matrix, message):
+    with pytest.raises(InvalidSystemError, match=f"W is {message}"):
+        read_covariance("W", matrix, size=3, definite=False, why="")
+    with pytest.raises(InvalidSystemError, match=f"W is {message}"):
+        lg.LQG(0.5 * np.eye(3), np.ones((3, 1)), np.ones((1, 3)), W=matrix)
+
+
+def test_states_that_are_linked_share_their_rounding():
+    rng = np.random.default_rng(0)
+    for decades in (3, 6, 9):
+        root = np.diag([1.0, 10.0**-decades, 1.0]) @ rng.normal(size=(3, 2))  # of rank two
+        read_covariance("W", root @ root.T, size=3, definite=False, why="")
+        rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+        turned = rotation @ (root @ root.T) @ rotation.T
+        read_covariance("W", rotation.T @ turned @ rotation, size=3, definite=False, why="")
+
+
+def some(
+    plant: lg.LQG,
+    *,
+    y: Float[Array, " output"],  # noqa: F722
+    scale: float = 1.0,
+    ends: bool = True,
+    number: int = 1,
+):
+    return plant, y, scale, ends, number
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+def test_a_checked_function_reads_its_arguments_by_the_types_it_declares():
+    plant, call = lg.LQG([[0.5]], [[1.0]], [[1.0]]), checked(some)
+    _, y, *rest = call(plant, y=[1], scale=2, ends=False, number=np.int64(3))
+    assert (y.dtype, y.shape, rest) == (np.float64, (1,), [2, False, 3])
+    for wrong, message in (
+        ({"plant": 3}, "plant is a int, expected an lqgap.systems.LQG: A plant, its noise and its cost"),
+        ({"plant": lg.stack([plant])}, r"plant.A has shape \(1, 1, 1\), expected \(state, state\).*jax.vmap"),
+        ({"y": [1.0, 2.0]}, r"y has shape \(2,\), expected \(output\)"),
+        ({"y": "one"}, "y holds .* expected real numbers"),
+        ({"scale": [1.0]}, "scale has shape .* expected a number"),
+        ({"ends": "no"}, "ends is 'no', expected True or False"),
+        ({"number": 1.5}, "number is 1.5, expected a whole number"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            call(**{"plant": plant, "y": [1.0]} | wrong)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n'"):
+        call(plant, y=[1.0], n=1)
+
+
+def test_a_checked_function_may_be_traced_and_pickled():
+    plant = lg.LQG([[0.5]], [[1.0]], [[1.0]])
+    beliefs = jax.vmap(lg.systems.prior)(lg.stack([plant, plant]))
+    assert beliefs.mean.shape == (2, 1)
+    assert pickle.loads(pickle.dumps(lg.systems.correct)) is lg.systems.correct  # noqa: S301
+
+
+@pytest.mark.parametrize("value", [3, None, "one", b"ab", {}, [], iter([]), np.array(1.0)])
+def test_a_list_has_entries(value):
+    assert read_list("inputs", range(2)) == (0, 1)
+    with pytest.raises(InvalidArgumentError, match=r"inputs is .* expected a list with at least one entry"):
+        read_list("inputs", value)
+
+
+@pytest.mark.parametrize("value", [3, None, "01", [2], [-1], [0, 0], [0.0], []])
+def test_numbers_of_inputs_are_different_and_below_their_count(value):
+    assert read_indices("inputs", np.array([1, 0]), below=2) == (1, 0)
+    assert read_indices("inputs", [], below=2, least=0) == ()
+    with pytest.raises(InvalidArgumentError, match=r"inputs is .* expected different numbers below 2"):
+        read_indices("inputs", value, below=2)

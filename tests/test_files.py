@@ -68,3 +68,18 @@ def test_a_folder_is_made_and_must_admit_files(tmp_path, monkeypatch):
 
 def test_json_has_texts_for_what_is_no_number():
     assert finite_or_text({"a": [1.0, float("inf")], "b": float("nan")}) == {"a": [1.0, "inf"], "b": "nan"}
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+@pytest.mark.parametrize("path", [3, None, b"x", "", "a\0b", [], object(), os])
+def test_what_is_no_path_is_refused_in_one_place(path):
+    for function in (read_bytes, require_folder, lambda path: write_bytes(path, b"")):
+        with pytest.raises(lg.InvalidArgumentError, match="expected a text or a pathlib"):
+            function(path)
+
+
+def test_a_folder_is_no_place_to_write_to(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(lg.InvalidArgumentError, match="cannot be written"):
+        write_bytes(".", b"")
+    assert list(tmp_path.iterdir()) == []

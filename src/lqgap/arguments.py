@@ -4,16 +4,20 @@ Values are checked when they are concrete; under tracing only shapes are, so tha
 that build systems can be jitted and differentiated.
 """
 
+import dataclasses
+import functools
+import inspect
 import operator
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast, get_args, get_origin
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 from jax.core import Tracer
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import AbstractArray, Array, Bool, Float, PRNGKeyArray, Shaped, jaxtyped
 
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, PrecisionError
 
@@ -28,9 +32,50 @@ if TYPE_CHECKING:
 else:
     IntLike = FloatLike = ArrayLike = MatrixLike = KeysLike = Any
 
-SYMMETRY_TOLERANCE = 1e-9  # relative to the largest entry
+METHODS = ("contains", "cover", "for_horizon", "invariants", "sample")  # for users more than for programs
+SIZED = ("lqgap.systems.", "lqgap.identification.")  # packages of values that have the sizes of one plant
+SYMMETRY_TOLERANCE = 1e-9  # relative to an entry
+ROUNDING_TOLERANCE = 1e-13  # relative to the largest entry
 SEMIDEFINITE_TOLERANCE = 1e-12  # times the size: negative eigenvalues that rounding may leave
 DEFINITE_TOLERANCE = 4 * np.finfo(float).eps  # times the size: smaller eigenvalues are zero
+
+
+def check_calls(package: dict[str, Any], *, besides: Sequence[str] = ()) -> None:
+    """Have what a package lists check what users hand to it (`checked`): functions, constructors and METHODS.
+
+    Modules import functions from each other's modules, where they are as they are written.
+    """
+    for name in set(package["__all__"]).difference(besides):
+        thing = package[name]
+        if inspect.isclass(thing):
+            is_generated = getattr(vars(thing).get("__dataclass_params__"), "init", False)
+            for method in {*METHODS, *(() if is_generated else ["__init__"])} & vars(thing).keys():
+                setattr(thing, method, checked(vars(thing)[method]))
+        elif callable(thing):
+            package[name] = checked(thing)
+            package[name].__module__ = package["__name__"]  # where `pickle` finds it
+
+
+def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which raises for arguments that are not of the types it declares.
+
+    Flags, numbers, functions, arrays and what lqgap makes are told apart; axes of one name have one length.
+    """
+    signature = inspect.signature(function)
+    kinds = {name: _kinds(parameter.annotation) for name, parameter in signature.parameters.items()}
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            given = signature.bind(*args, **kwargs)
+        except TypeError:
+            return function(*args, **kwargs)  # which says what is missing or unknown
+        with jaxtyped("context"):  # which remembers the lengths of axes
+            for name, value in given.arguments.items():
+                given.arguments[name] = _read_as(kinds[name], name, value) if kinds[name] else value
+        return function(*given.args, **given.kwargs)
+
+    return call
 
 
 def is_concrete(tree: Any) -> bool:
@@ -50,6 +95,22 @@ def require_double_precision() -> None:
 def read_array(name: str, value: Any, *, num_axes: int) -> Float[Array, "..."]:
     """The value as a double-precision array with `num_axes` axes and, if known, finite entries."""
     return jnp.asarray(_read_finite(name, value, num_axes=num_axes), dtype=jnp.float64)
+
+
+def read_numbers(name: str, value: Any) -> Any:
+    """A NumPy array of doubles if the value is known, a traced JAX array of reals if not."""
+    require_double_precision()
+    library = np if is_concrete(value) else jnp
+    try:
+        # A masked entry is a lost one; nested lists may have traced entries.
+        is_masked = isinstance(value, np.ma.MaskedArray)
+        filled = np.ma.filled(value.astype(np.float64), np.nan) if is_masked else value
+        array = library.asarray(filled)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InvalidSystemError(f"{name} is not an array of numbers: {error}") from None
+    if array.dtype.kind not in "iuf":
+        raise InvalidSystemError(f"{name} holds {array.dtype} entries, expected real numbers: {_show(value)}")
+    return array.astype(np.float64)
 
 
 def read_vector(name: str, value: Any, *, size: int, why: str) -> Float[Array, " n"]:
@@ -77,14 +138,13 @@ def read_symmetric(name: str, value: Any, *, size: int, why: str) -> Float[Array
     """A symmetric matrix, made exactly so; one that is traced and turns out not to be symmetric is NaN."""
     matrix = _read_finite(name, value, num_axes=2)
     require_shape(name, matrix, (size, size), why=why)
-    asymmetry = abs(matrix - matrix.T).max()
-    is_skew = asymmetry > SYMMETRY_TOLERANCE * abs(matrix).max()
     symmetric = jnp.asarray(0.5 * matrix + 0.5 * matrix.T, dtype=jnp.float64)
     if not is_concrete(matrix):
-        return jnp.where(is_skew, jnp.nan, symmetric)
-    if is_skew:
+        return jnp.where(is_symmetric(matrix), symmetric, jnp.nan)
+    if not is_symmetric(matrix):
+        asymmetry = abs(matrix - matrix.T)
         raise InvalidSystemError(
-            f"{name} is not symmetric: entries differ from their mirror image by up to {asymmetry:.3g}"
+            f"{name} is not symmetric: entries differ from their mirror image by up to {asymmetry.max():.3g}"
         )
     return symmetric
 
@@ -98,14 +158,25 @@ def read_covariance(name: str, value: Any, *, size: int, definite: bool, why: st
     return matrix
 
 
+def is_symmetric(matrix: Any) -> Any:
+    """Whether a matrix, or each of a batch, known or traced, is its mirror image, but for rounding."""
+    entries = abs(matrix)
+    allowed = SYMMETRY_TOLERANCE * entries + ROUNDING_TOLERANCE * entries.max(axis=(-2, -1), keepdims=True)
+    return (abs(matrix - matrix.mT) <= allowed).all(axis=(-2, -1))
+
+
 def smallest_eigenvalue(matrix: Float[np.ndarray, "*batch n n"]) -> Float[np.ndarray, "*batch"]:
-    """Relative to the size of the matrix, or in units in which its diagonal is one, where that is larger."""
+    """Relative to the largest entry, or in units in which the diagonal is one, where that is larger.
+
+    Coordinates that nothing links, directly or through others, are matrices of their own.
+    """
     matrix = np.asarray(matrix)
-    largest = np.max(np.abs(matrix), axis=(-2, -1))[..., None, None]
-    whole = matrix / np.where(largest > 0, largest, 1)  # first, so that extreme units do not overflow
-    diagonal = np.diagonal(whole, axis1=-2, axis2=-1)
-    root = np.sqrt(np.where(diagonal > 0, diagonal, 1))
-    scaled = whole / root[..., :, None] / root[..., None, :]
+    linked = (matrix != 0) | np.eye(matrix.shape[-1], dtype=bool)
+    for _ in range(matrix.shape[-1].bit_length()):
+        linked = linked @ linked
+    largest = np.max(linked * np.max(np.abs(matrix), axis=-1)[..., None, :], axis=-1)
+    whole = _in_units(matrix, largest)  # first, so that extreme units do not overflow
+    scaled = _in_units(whole, np.diagonal(whole, axis1=-2, axis2=-1))
     return np.asarray(np.maximum(np.linalg.eigvalsh(whole)[..., 0], np.linalg.eigvalsh(scaled)[..., 0]))
 
 
@@ -134,6 +205,25 @@ def read_count(name: str, value: Any, *, least: int, most: int = 10_000) -> int:
     return count
 
 
+def read_list(name: str, value: Any) -> tuple[Any, ...]:
+    """The entries of a list, of which there is at least one."""
+    is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    if not is_list or getattr(value, "shape", None) == () or not (items := tuple(value)):
+        raise InvalidArgumentError(f"{name} is {_show(value)}, expected a list with at least one entry")
+    return items
+
+
+def read_indices(name: str, value: Any, *, below: int, least: int = 1) -> tuple[int, ...]:
+    """Different whole numbers below a limit, such as those of inputs."""
+    try:
+        numbers = tuple(map(operator.index, value))
+    except TypeError:
+        numbers = (below,)
+    if not set(numbers) <= set(range(below)) or len(set(numbers)) < max(len(numbers), least):
+        raise InvalidArgumentError(f"{name} is {_show(value)}, expected different numbers below {below}")
+    return numbers
+
+
 def read_flag(name: str, value: Any) -> bool:
     """True or False, and nothing that merely counts as such."""
     if not isinstance(value, bool | np.bool_):
@@ -145,7 +235,7 @@ def read_positive(name: str, value: Any) -> Any:
     """A positive number, unchanged if traced."""
     if not is_concrete(value):
         return value
-    number = _read_numbers(name, value)
+    number = read_numbers(name, value)
     if number.ndim != 0 or not (np.isfinite(number) and number > 0):
         raise InvalidArgumentError(f"{name} is {_show(value)}, expected a positive number")
     return float(number)
@@ -153,7 +243,7 @@ def read_positive(name: str, value: Any) -> Any:
 
 def read_not_negative(name: str, value: Any) -> float:
     """A finite number that is zero or positive."""
-    number = _read_numbers(name, value)
+    number = read_numbers(name, value)
     if number.ndim != 0 or not (np.isfinite(number) and number >= 0):
         raise InvalidArgumentError(f"{name} is {_show(value)}, expected a number that is not negative")
     return float(number)
@@ -161,7 +251,7 @@ def read_not_negative(name: str, value: Any) -> float:
 
 def read_probability(name: str, value: Any) -> float:
     """A number between zero and one, both excluded."""
-    number = _read_numbers(name, value)
+    number = read_numbers(name, value)
     if number.ndim != 0 or not 0 < number < 1:
         raise InvalidArgumentError(f"{name} is {_show(value)}, expected a probability between 0 and 1")
     return float(number)
@@ -190,7 +280,7 @@ def read_record(
     y: Any, u: Any, *, num_outputs: int, num_inputs: int
 ) -> tuple[Float[Array, "time output"], Float[Array, "time input"]]:
     """A record of observations and inputs of one length, as arrays; lost observations are NaN."""
-    y, u = (_read_numbers(name, value) for name, value in (("y", y), ("u", u)))
+    y, u = (read_numbers(name, value) for name, value in (("y", y), ("u", u)))
     for name, value, width, source in (
         ("y", y, num_outputs, "rows of C"),
         ("u", u, num_inputs, "columns of B"),
@@ -214,29 +304,62 @@ def read_record(
     return jnp.asarray(y, dtype=jnp.float64), jnp.asarray(u, dtype=jnp.float64)
 
 
+def _in_units(matrix: np.ndarray, squares: np.ndarray) -> np.ndarray:
+    """The matrix with its coordinates divided by the roots of these numbers, where they are positive."""
+    root = np.sqrt(np.where(squares > 0, squares, 1))
+    return matrix / root[..., :, None] / root[..., None, :]
+
+
+def _kinds(annotation: Any) -> tuple[Any, ...]:
+    """What a type consists of, if all of that can be told."""
+    kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    kinds = tuple(get_origin(kind) or kind for kind in kinds)
+    return kinds if all(kind in KNOWN or _is_array(kind) or "lqgap." in str(kind) for kind in kinds) else ()
+
+
+def _is_array(kind: Any) -> bool:
+    return inspect.isclass(kind) and issubclass(kind, AbstractArray) and kind.dtype is Float
+
+
+def _read_as(kinds: tuple[Any, ...], name: str, value: Any) -> Any:
+    """The value, if it is of one of these kinds."""
+    if value is None and NoneType in kinds:
+        return value
+    if kinds[0] in SCALARS:
+        return SCALARS[kinds[0]](name, value)
+    if _is_array(kinds[0]):
+        is_array = isinstance(value, jax.Array) and jnp.issubdtype(value.dtype, jnp.floating)
+        array = value if is_array else jnp.asarray(read_numbers(name, value))
+        _require_axes(name, array, kinds)
+        return array
+    if not isinstance(value, kinds):
+        package, about = ".".join(kinds[0].__module__.split(".")[:2]), inspect.getdoc(kinds[0]) or ""
+        wanted = f"an {package}.{kinds[0].__name__}: {about.splitlines()[0]}" if about else "a function"
+        raise InvalidSystemError(f"{name} is a {type(value).__name__}, expected {wanted}")
+    if name != "systems" and type(value).__module__.startswith(SIZED) and dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            _require_axes(f"{name}.{field.name}", getattr(value, field.name), _kinds(field.type))
+    return value
+
+
+def _require_axes(name: str, value: Any, kinds: tuple[Any, ...]) -> None:
+    """Raise unless the shape of an array is the declared one, with axes as long as those seen before."""
+    for kind in filter(_is_array, kinds):
+        if value is not None and not isinstance(value, cast(type, Shaped[Any, kind.dim_str])):
+            raise InvalidSystemError(
+                f"{name} has shape {value.shape}, expected ({', '.join(kind.dim_str.split())}), as the other "
+                f"arguments have it: map the function over a batch with jax.vmap"
+            )
+
+
 def _read_finite(name: str, value: Any, *, num_axes: int) -> Any:
-    array = _read_numbers(name, value)
+    array = read_numbers(name, value)
     if is_concrete(array) and not np.all(np.isfinite(array)):
         raise InvalidSystemError(f"{name} has entries that are NaN or infinite: {_show(array)}")
     if array.ndim != num_axes or 0 in array.shape:
-        kind = {1: "a vector", 2: "a matrix", 3: "a stack of matrices"}[num_axes]
+        kind = {0: "a number", 1: "a vector", 2: "a matrix", 3: "a stack of matrices"}[num_axes]
         raise InvalidSystemError(f"{name} has shape {array.shape}, expected {kind} with at least one entry")
     return array
-
-
-def _read_numbers(name: str, value: Any) -> Any:
-    """A NumPy array of doubles if the value is known, a traced JAX array of reals if not."""
-    require_double_precision()
-    library = np if is_concrete(value) else jnp
-    try:
-        # A masked entry is a lost one; nested lists may have traced entries.
-        filled = np.ma.filled(value, np.nan) if isinstance(value, np.ma.MaskedArray) else value
-        array = library.asarray(filled)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise InvalidSystemError(f"{name} is not an array of numbers: {error}") from None
-    if array.dtype.kind not in "iuf":
-        raise InvalidSystemError(f"{name} holds {array.dtype} entries, expected real numbers: {_show(value)}")
-    return array.astype(np.float64)
 
 
 def _require_definiteness(name: str, matrix: np.ndarray, *, definite: bool) -> None:
@@ -245,6 +368,16 @@ def _require_definiteness(name: str, matrix: np.ndarray, *, definite: bool) -> N
         size = np.max(np.abs(matrix)) or 1.0
         smallest = np.linalg.eigvalsh(matrix / size)[0] * size
         raise InvalidSystemError(f"{name} is not {wanted}: its smallest eigenvalue is {smallest:.3g}")
+
+
+def _read_number(name: str, value: Any) -> Any:
+    read_array(name, value, num_axes=0)
+    return value
+
+
+WHOLE = functools.partial(read_count, least=-(2**63), most=2**63)
+SCALARS = {bool: read_flag, int: WHOLE, float: _read_number}
+KNOWN = (*SCALARS, NoneType, Callable)
 
 
 def _show(value: Any) -> str:

@@ -60,5 +60,5 @@ def warn(text: str) -> None:
 
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """The end of a message on a name that there is not: the nearest that there is, or nothing."""
-    nearest = difflib.get_close_matches(str(name), list(known), n=1, cutoff=0.5)
+    nearest = difflib.get_close_matches(str(name), list(map(str, known)), n=1, cutoff=0.5)
     return f"; did you mean {nearest[0]}?" if nearest else ""

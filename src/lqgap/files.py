@@ -16,9 +16,16 @@ PIECE = 2**20  # bytes that are read at a time
 FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of a disk, not of the user
 
 
+def read_path(path: Any) -> Path:
+    """The path of a file or a folder, as a text or an `os.PathLike`."""
+    if not isinstance(path, str | os.PathLike) or os.fspath(path) in ("", b"") or "\0" in str(path):
+        raise InvalidArgumentError(f"the path is {path!r:.100}, expected a text or a pathlib.Path")
+    return Path(path)
+
+
 def read_bytes(path: str | os.PathLike[str], *, limit: int = MAX_SIZE) -> bytes:
     """The content of a regular file; a device, a pipe or a file above the limit is refused unread."""
-    path = Path(path)
+    path = read_path(path)
     try:
         about = path.stat()
         if stat.S_ISDIR(about.st_mode):
@@ -38,8 +45,8 @@ def read_bytes(path: str | os.PathLike[str], *, limit: int = MAX_SIZE) -> bytes:
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file beside its place and move it there; folders that are missing are made."""
-    path = Path(path)
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    path = read_path(path)
+    beside = path.parent / f".{path.name}.{uuid.uuid4().hex}.tmp"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with beside.open("xb") as file:
@@ -57,14 +64,14 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 
 def write_if_changed(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a file unless it has this content already: where nothing can be written, that may be enough."""
-    path = Path(path)
+    path = read_path(path)
     if not path.is_file() or path.read_bytes() != content:
         write_bytes(path, content)
 
 
 def require_folder(path: str | os.PathLike[str]) -> None:
     """Make a folder, if it is missing; raise unless files can be put there."""
-    path = Path(path)
+    path = read_path(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

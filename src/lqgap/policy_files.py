@@ -43,7 +43,6 @@ SOUND: dict[str, Callable[[dict[str, Any]], bool]] = {  # plain values that no a
 
 def save_policy(path: str | os.PathLike[str], policy: AbstractPolicy) -> None:
     """Write a policy of lqgap; a file in that place is replaced at once."""
-    require_policy("policy", policy)
     arrays: dict[str, np.ndarray] = {}
     tree = _encode(policy, "policy", arrays)
     for name, array in arrays.items():

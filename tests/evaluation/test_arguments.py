@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -31,8 +32,8 @@ def test_sizes_must_fit():
 def test_a_policy_is_not_run_beyond_its_horizon():
     with pytest.raises(lg.InvalidArgumentError, match="made for steps"):
         read_horizon(FiniteHorizonLQG(PLANT, 5), 6)
-    with pytest.raises(lg.InvalidArgumentError, match="expected an lqgap policy"):
-        read_horizon("policy", 6)
+    with pytest.raises(lg.InvalidArgumentError, match=r"expected an lqgap\.policies\.AbstractPolicy"):
+        lg.gap("policy", PLANT, horizon=6, key=jax.random.key(0))
     assert read_horizon(FiniteHorizonLQG(PLANT, 5), 5) == 5
 
 

@@ -215,7 +215,10 @@ def test_a_clipped_policy_tends_to_the_optimum():
 @pytest.mark.usefixtures("as_users_run_it")
 def test_what_has_no_exact_cost_is_refused_with_advice():
     plant = random_plant(0)
-    with pytest.raises(lg.InvalidArgumentError, match="not linear"):
+    with pytest.raises(
+        lg.InvalidArgumentError,
+        match=r"policy is a ModelBank, expected .*AbstractLinearPolicy",
+    ):
         lg.exact_cost(ModelBank(lg.stack([plant])), plant, horizon=3)
     with pytest.raises(lg.InvalidArgumentError, match="without a horizon"):
         lg.exact_average_cost(FiniteHorizonLQG(plant, 3), plant)

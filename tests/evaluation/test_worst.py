@@ -119,5 +119,5 @@ def test_the_worst_of_a_ball_belongs_to_it():
 
 @pytest.mark.usefixtures("as_users_run_it")
 def test_a_finite_class_is_refused():
-    with pytest.raises(lg.InvalidArgumentError, match="expected a family"):
+    with pytest.raises(lg.InvalidArgumentError, match=r"family is a .*, expected .*AbstractFamily"):
         find_worst(StationaryLQG(build(0.7, 1.0)), build(0.7, 1.0), key=jax.random.key(0), horizon=3)

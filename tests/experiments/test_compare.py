@@ -37,7 +37,7 @@ def signs():
         ({"methods": 3}, "methods is 3"),
         ({"methods": {"mine": 3}}, "methods has a int as 'mine'"),
         ({"horizons": [5]}, "horizons is 5"),
-        ({"horizons": []}, "one at least"),
+        ({"horizons": []}, "expected a list"),
         ({"horizons": 100}, "expected a list"),
         ({"seeds": 2.5}, "expected a list"),
         ({"processes": 0}, "processes is 0"),

@@ -6,7 +6,7 @@ from records import record, records
 
 import lqgap
 from lqgap.errors import InvalidArgumentError, NotConvergedError
-from lqgap.identification.diagnostics import diagnose
+from lqgap.identification import diagnose
 from lqgap.identification.markov import estimate_markov
 from lqgap.identification.realization import Realization, innovation_form
 from lqgap.identification.subspace import realize

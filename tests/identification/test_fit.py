@@ -10,7 +10,7 @@ from springs import FAMILY
 import lqgap
 from lqgap.errors import InvalidArgumentError
 from lqgap.identification import fit as fit_module
-from lqgap.identification.fit import fit_parameters
+from lqgap.identification import fit_parameters
 from lqgap.simulators import ParameterBox
 
 THETA = [1.7, 2.4]

@@ -9,8 +9,8 @@ from records import record, records
 
 import lqgap
 from lqgap.errors import InvalidArgumentError
+from lqgap.identification import realize
 from lqgap.identification.markov import MarkovParameters, estimate_markov, exact_markov
-from lqgap.identification.subspace import realize
 from lqgap.systems import delay_input
 
 

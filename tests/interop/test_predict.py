@@ -164,7 +164,7 @@ def test_wrong_arguments_are_refused():
 
 @pytest.mark.usefixtures("as_users_run_it")
 def test_only_policies_predict():
-    with pytest.raises(lqgap.InvalidArgumentError, match="expected an lqgap policy"):
+    with pytest.raises(lqgap.InvalidArgumentError, match=r"expected an lqgap\.policies\.AbstractPolicy"):
         Predictor(nominal())
 
 

@@ -11,7 +11,7 @@ def build(k):
 
 
 BAD = {
-    "no function": (dict(build="build", parameters={"k": (0, 1)}), "build is 'build', expected a function"),
+    "no function": (dict(build="build", parameters={"k": (0, 1)}), "build is a str, expected a function"),
     "no parameters": (dict(build=build, parameters={}), "expected a mapping"),
     "a list": (dict(build=build, parameters=[("k", 0, 1)]), "expected a mapping"),
     "inverted": (

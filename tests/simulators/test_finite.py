@@ -120,7 +120,7 @@ def test_a_sample_has_no_member_twice():
 
 
 BAD = {
-    "empty": (dict(systems=[]), InvalidSystemError, "plants is empty"),
+    "empty": (dict(systems=[]), InvalidArgumentError, "plants is .., expected a list"),
     "one plant": (dict(systems=random_plant(0)), InvalidSystemError, "expected .member, state, state."),
     "other count": (dict(systems=[random_plant(0)], parameters=[[1.0], [2.0]]), InvalidArgumentError, "a row for each of 1 members"),
     "other names": (dict(systems=[random_plant(0)], parameters=[[1.0, 2.0]], names=["k"]), InvalidArgumentError, "one for each of the 2"),

@@ -6,7 +6,7 @@ import pytest
 from random_systems import random_plant
 
 import lqgap
-from lqgap.errors import InvalidSystemError, PrecisionError
+from lqgap.errors import InvalidArgumentError, InvalidSystemError, PrecisionError
 
 A, B, C = np.eye(2) * 0.5, np.ones((2, 1)), np.ones((1, 2))
 
@@ -106,7 +106,7 @@ def test_a_stack_is_a_batch_of_its_plants():
 @pytest.mark.parametrize(
     ("plants", "message"),
     [
-        ([], "plants is empty"),
+        ([], r"plants is \[\], expected a list"),
         ([random_plant(0), random_plant(0, states=4)], r"plants\[1\] has .* = \(4, 2, 2\), expected \(3, 2, 2\)"),
         ([random_plant(0), "plant"], r"plants\[1\] is a str, expected an lqgap.LQG"),
         (lambda: [lqgap.stack([random_plant(0)])], r"plants\[0\] is a batch of LQGs"),
@@ -114,7 +114,7 @@ def test_a_stack_is_a_batch_of_its_plants():
 )  # fmt: skip
 @pytest.mark.usefixtures("as_users_run_it")
 def test_what_cannot_be_stacked_raises(plants, message):
-    with pytest.raises(InvalidSystemError, match=message):
+    with pytest.raises(InvalidArgumentError, match=message):
         lqgap.stack(plants() if callable(plants) else plants)
 
 

@@ -66,3 +66,20 @@ def test_built_in_families_keep_the_time_of_a_step_and_the_names_of_signals():
         family = make()
         plant = family.nominal()
         family.signals.of_size(num_inputs=plant.num_inputs, num_outputs=plant.num_outputs)
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("limits", True),
+        ("limits", ["a", "b"]),
+        ("x0", [None]),
+        ("dt", True),
+        ("time_unit", 3),
+        ("inputs", [1]),
+    ],
+)
+def test_what_is_no_number_or_no_text_is_refused(name, value):
+    with pytest.raises(lg.InvalidArgumentError, match=f"{name} is"):
+        Signals(**{"dt": 0.1} | {name: value})

@@ -1,12 +1,14 @@
+import jax
 import pytest
+from every_policy import PLANTS
 
 import lqgap as lg
+from lqgap.policies import StationaryLQG
 from lqgap.training import TrainingOptions
-from lqgap.training.options import read_options
 
 
 def test_defaults_are_legal_and_rollouts_shrink_with_the_class():
-    options = read_options(None)
+    options = TrainingOptions()
     assert options.rollouts_for(2) == 256
     assert options.rollouts_for(100) == 16
     assert TrainingOptions(num_rollouts=3).rollouts_for(100) == 3
@@ -21,4 +23,6 @@ def test_bad_options_are_named(name, value):
     with pytest.raises(lg.InvalidArgumentError, match=name):
         TrainingOptions(**{name: value})
     with pytest.raises(lg.InvalidArgumentError, match="TrainingOptions"):
-        read_options({"steps": 3})
+        lg.train_robust(
+            StationaryLQG(PLANTS[0]), PLANTS[0], horizon=3, key=jax.random.key(0), options={"steps": 3}
+        )

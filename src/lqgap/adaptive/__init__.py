@@ -16,6 +16,7 @@ from lqgap.adaptive.trained import TrainedPolicy
 from lqgap.adaptive.vtr.algorithm import LQGVTR
 from lqgap.adaptive.vtr.calibration import VTRConstants, calibrate, theoretical
 from lqgap.adaptive.vtr.options import VTROptions
+from lqgap.arguments import check_calls
 
 __all__ = [
     "LQGVTR",
@@ -42,3 +43,4 @@ __all__ = [
     "run_many",
     "theoretical",
 ]
+check_calls(globals())

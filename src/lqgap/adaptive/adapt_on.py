@@ -14,7 +14,7 @@ sums are kept over the epochs.
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from lqgap.adaptive.identified.knowledge import UnknownPlant, require_unknown
+from lqgap.adaptive.identified.knowledge import UnknownPlant
 from lqgap.adaptive.identified.responding import WARM_UP, AbstractResponding
 from lqgap.adaptive.identified.response import Feature, Response, Update
 from lqgap.arguments import FloatLike, IntLike
@@ -44,7 +44,7 @@ class AdaptOn(AbstractResponding):
         feature: Feature = "innovations",
         regularization: FloatLike = 5.0,
     ):
-        self.plant = require_unknown(plant)
+        self.plant = plant
         self.first_fit = jnp.asarray(WARM_UP * plant.num_features)
         self.response = Response(
             plant.Q, plant.R, memory=memory, update=update, feature=feature, regularization=regularization

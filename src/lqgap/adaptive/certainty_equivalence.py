@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from lqgap.adaptive.identified.certain import AbstractCertain
-from lqgap.adaptive.identified.knowledge import UnknownPlant, require_unknown
+from lqgap.adaptive.identified.knowledge import UnknownPlant
 from lqgap.adaptive.identified.loop import FIRST
 from lqgap.adaptive.identified.optimism import Optimism
 from lqgap.arguments import FloatLike, read_not_negative
@@ -33,6 +33,6 @@ class IdentifiedCertaintyEquivalence(AbstractCertain):
     first_fit: Int[Array, ""]
 
     def __init__(self, plant: UnknownPlant, *, probing: FloatLike = 0.0):
-        self.plant, self.optimism = require_unknown(plant), None
+        self.plant, self.optimism = plant, None
         self.first_fit = jnp.asarray(FIRST * plant.num_features)
         self.probing = jnp.asarray(read_not_negative("probing", probing), dtype=jnp.float64)

@@ -19,7 +19,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from lqgap.adaptive.identified.knowledge import UnknownPlant, read_stabilizer, require_unknown
+from lqgap.adaptive.identified.knowledge import UnknownPlant, read_stabilizer
 from lqgap.adaptive.identified.loop import in_double
 from lqgap.adaptive.identified.responding import WARM_UP, AbstractResponding
 from lqgap.adaptive.identified.response import (
@@ -41,7 +41,7 @@ from lqgap.identification.streaming import LARGEST
 from lqgap.policies.policy import AbstractLinearPolicy
 from lqgap.systems import LQG, solve
 from lqgap.systems.faults import Gate, is_absurd
-from lqgap.systems.lqg import require_output_cost, require_single
+from lqgap.systems.lqg import require_output_cost
 
 FORGOTTEN = 100
 
@@ -84,7 +84,6 @@ class DisturbanceResponse(AbstractLearner):
         regularization: FloatLike = 5.0,
         stabilizer: AbstractLinearPolicy | None = None,
     ):
-        require_single(plant)
         inside = read_stabilizer(stabilizer, plant.num_inputs, plant.num_outputs)
         require_output_cost(plant, what="DisturbanceResponse")
         optimum = solve(plant)
@@ -177,7 +176,7 @@ class IdentifiedDisturbanceResponse(AbstractResponding):
         regularization: FloatLike = 5.0,
     ):
         steps = read_count("horizon", horizon, least=1, most=100_000_000)
-        self.plant = require_unknown(plant)
+        self.plant = plant
         self.first_fit = jnp.asarray(max(WARM_UP * plant.num_features, math.ceil(steps ** (2 / 3))))
         self.response = Response(
             plant.Q, plant.R, memory=memory, update=update, feature=feature, regularization=regularization

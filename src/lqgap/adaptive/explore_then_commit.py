@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from lqgap.adaptive.identified.certain import AbstractCertain
-from lqgap.adaptive.identified.knowledge import UnknownPlant, require_unknown
+from lqgap.adaptive.identified.knowledge import UnknownPlant
 from lqgap.adaptive.identified.loop import FIRST
 from lqgap.adaptive.identified.optimism import Optimism
 from lqgap.arguments import FloatLike, IntLike, read_count
@@ -56,7 +56,7 @@ class ExploreThenCommit(AbstractCertain):
             raise InvalidArgumentError(
                 "give a horizon or num_random, one of the two: how long is it to explore?"
             )
-        self.plant, self.probing = require_unknown(plant), jnp.asarray(0.0)
+        self.plant, self.probing = plant, jnp.asarray(0.0)
         self.optimism = None if confidence is None else Optimism(plant, confidence=confidence)
         least = FIRST * plant.num_features
         if num_random is None:

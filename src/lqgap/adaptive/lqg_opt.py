@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from lqgap.adaptive.identified.certain import AbstractCertain
-from lqgap.adaptive.identified.knowledge import UnknownPlant, require_unknown
+from lqgap.adaptive.identified.knowledge import UnknownPlant
 from lqgap.adaptive.identified.loop import FIRST
 from lqgap.adaptive.identified.optimism import Optimism
 from lqgap.arguments import FloatLike
@@ -35,6 +35,6 @@ class LqgOpt(AbstractCertain):
     first_fit: Int[Array, ""]
 
     def __init__(self, plant: UnknownPlant, *, confidence: FloatLike = 0.95):
-        self.plant, self.probing = require_unknown(plant), jnp.asarray(0.0)
+        self.plant, self.probing = plant, jnp.asarray(0.0)
         self.first_fit = jnp.asarray(FIRST * plant.num_features)
         self.optimism = Optimism(plant, confidence=confidence)

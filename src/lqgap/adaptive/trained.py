@@ -20,7 +20,7 @@ from lqgap.adaptive.over_class.candidates import DELTA
 from lqgap.adaptive.vtr.evidence import likely_members
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.bank import BankMemory
-from lqgap.policies.policy import Memory, require_policy
+from lqgap.policies.policy import Memory
 from lqgap.simulators import Finite
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
@@ -36,7 +36,7 @@ class TrainedPolicy(AbstractLearner):
     parts: ClassVar[tuple[type, ...]] = (Finite, LQG)
 
     def __init__(self, policy: AbstractPolicy, members: Members | None = None):
-        self.policy = require_policy("policy", policy)
+        self.policy = policy
         known = None if members is None else Finite.of(members)
         bank = _bank_of(jax.eval_shape(self.policy.init, jax.random.key(0)))
         fits = known is not None and bank is not None and len(bank.log_likelihood) == len(known)

@@ -1,5 +1,6 @@
 """A policy meets a system: rollouts, exact costs, gap and regret."""
 
+from lqgap.arguments import check_calls
 from lqgap.evaluation.exact import closed_loop_radius, exact_average_cost, exact_cost, exact_gap
 from lqgap.evaluation.gap import GapEstimate, gap
 from lqgap.evaluation.horizons import gap_by_horizon
@@ -28,3 +29,4 @@ __all__ = [
     "respond",
     "rollout",
 ]
+check_calls(globals())

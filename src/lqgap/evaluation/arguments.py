@@ -10,7 +10,6 @@ import numpy as np
 from lqgap.arguments import is_concrete, read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies import AbstractPolicy
-from lqgap.policies.policy import require_policy
 from lqgap.simulators import Finite
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
@@ -21,7 +20,6 @@ MAX_HORIZON = 10_000_000
 
 def read_horizon(policy: Any, horizon: Any) -> int:
     """The last step of an evaluation, if the policy was made for it."""
-    require_policy("policy", policy)
     horizon = read_count("horizon", horizon, least=0, most=MAX_HORIZON)
     if policy.horizon is not None and horizon > policy.horizon:
         raise InvalidArgumentError(

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.special
 from jaxtyping import Float
 
+from lqgap.arguments import read_probability
 from lqgap.evaluation.tails import FEWEST, heaviest_index, tail_index
 
 DELTA = 0.05  # with which intervals may fail
@@ -109,7 +110,7 @@ class AbstractEstimate(eqx.Module):
 
     def upper_limit(self, delta: float) -> float:
         """What no member's true mean exceeds, with confidence 1 - delta; infinite where none is claimed."""
-        return float(np.max(self._limits(delta / len(self.mean), upper=True)))
+        return float(np.max(self._limits(read_probability("delta", delta) / len(self.mean), upper=True)))
 
     def subset(self, rows: Any) -> Any:
         """The estimates of some members, in this order; tails stay judged over all."""

@@ -36,8 +36,8 @@ from lqgap.evaluation.reference import reference_of
 from lqgap.linalg import spectral_radius
 from lqgap.linalg.lyapunov import lyapunov_sum
 from lqgap.policies import AbstractLinearPolicy, LinearStep
+from lqgap.policies.policy import require_one_of
 from lqgap.systems import LQG, Optimum, solve
-from lqgap.systems.lqg import require_single
 
 METHODS = ("forward", "doubling")
 
@@ -65,9 +65,8 @@ def exact_cost(
         ends: whether the task ends there; if not, the state left then costs x'Px (`systems.finite_horizon`).
     """
     horizon = _read(policy, plant, horizon)
-    method = method or ("doubling" if policy.horizon is None else "forward")
-    if method not in METHODS:
-        raise InvalidArgumentError(f"method is {method!r}, expected one of {', '.join(METHODS)}")
+    method = method if method is not None else ("doubling" if policy.horizon is None else "forward")
+    require_one_of("method", method, METHODS)
     if method == "doubling" and policy.horizon is not None:
         raise InvalidArgumentError("method is 'doubling', but the policy changes with time: use 'forward'")
     last = jnp.zeros_like(plant.A) if ends else solve(plant).P
@@ -141,11 +140,6 @@ def _loop_cost(plant: LQG, of_input: Array) -> Array:
 
 
 def _read(policy: Any, plant: LQG, horizon: Any) -> int:
-    if not isinstance(policy, AbstractLinearPolicy):
-        raise InvalidArgumentError(
-            f"policy is a {type(policy).__name__}, which is not linear: lqgap.gap serves any policy"
-        )
-    require_single(plant)
     require_fit(policy, plant)
     return read_horizon(policy, horizon)
 

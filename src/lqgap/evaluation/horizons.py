@@ -17,8 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from lqgap.arguments import IntLike, read_count, read_key
-from lqgap.errors import InvalidArgumentError
+from lqgap.arguments import IntLike, read_count, read_key, read_list
 from lqgap.evaluation.arguments import MAX_HORIZON, read_horizon, read_systems
 from lqgap.evaluation.gap import GapEstimate, estimate_gap, estimate_gaps, references_of
 from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS
@@ -47,9 +46,7 @@ def gap_by_horizon(
         members: a finite class, a batched LQG, or one LQG.
         ends: whether the task ends at each horizon; if not, what the policy has planned stays.
     """
-    if not horizons:
-        raise InvalidArgumentError("horizons is empty, expected at least one")
-    horizons = [read_count("horizons", h, least=0, most=MAX_HORIZON) for h in horizons]
+    horizons = [read_count("horizons", h, least=0, most=MAX_HORIZON) for h in read_list("horizons", horizons)]
     longest, key = read_horizon(policy, max(horizons)), read_key(key)
     systems = read_systems(policy, members)
     count = read_count("num_rollouts", num_rollouts, least=2, most=MAX_ROLLOUTS)

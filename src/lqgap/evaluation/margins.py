@@ -36,7 +36,6 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import read_systems
 from lqgap.evaluation.exact import close_loop
 from lqgap.policies import AbstractLinearPolicy, AbstractPolicy, BoundedChanges, Saturated
-from lqgap.policies.policy import require_policy
 from lqgap.simulators.finite import Members
 from lqgap.systems import LQG
 
@@ -80,7 +79,7 @@ def has_margins(policy: Any) -> bool:
 
 def margins(policy: AbstractPolicy, plants: Members) -> Margins:
     """The margins of a linear policy, on one plant or every plant of a class, as long as no limit is met."""
-    if not has_margins(require_policy("policy", policy)):
+    if not has_margins(policy):
         kind, end = type(policy).__name__, policy.horizon
         why = "is not linear" if end is None else f"changes with time and ends at step {end}"
         raise InvalidArgumentError(

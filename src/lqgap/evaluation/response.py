@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import ArrayLike, read_array, require_shape
+from lqgap.arguments import ArrayLike, read_array, read_indices, require_shape
 from lqgap.evaluation.arguments import read_horizon, read_systems
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.target import aim
@@ -48,6 +48,7 @@ def respond(
     """
     references = read_array("references", references, num_axes=2)
     last_step = read_horizon(policy, len(references) - 1)
+    follow = read_indices("follow", follow, below=policy.num_outputs)
     loads = np.zeros((last_step + 1, policy.num_inputs)) if loads is None else loads
     loads = read_array("loads", loads, num_axes=2)
     for name, signal, size in (("references", references, len(follow)), ("loads", loads, policy.num_inputs)):

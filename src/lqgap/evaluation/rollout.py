@@ -20,7 +20,6 @@ from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
 from lqgap.systems import LQG
 from lqgap.systems.losses import without_losses
-from lqgap.systems.lqg import require_single
 
 
 class Trajectory(eqx.Module):
@@ -48,7 +47,6 @@ def rollout(
     Args:
         limits: (low, high), numbers or vectors: the plant receives inputs clipped to them.
     """
-    require_single(plant)
     horizon, key = read_horizon(policy, horizon), read_key(key)
     require_fit(policy, plant)
     dtype = read_precision(precision)

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from lqgap.arguments import IntLike, read_count, read_key
-from lqgap.errors import InvalidArgumentError, NotConvergedError
+from lqgap.errors import NotConvergedError
 from lqgap.evaluation.arguments import read_horizon
 from lqgap.evaluation.gap import GapEstimate, gap, have_optimum
 from lqgap.evaluation.monte_carlo import MAX_ROLLOUTS, draw_normals, rollout_keys
@@ -75,11 +75,6 @@ def find_worst(
         num_rollouts: of every candidate; of those that are reported, four times as many.
         ends: whether the task ends at the horizon (see `reference`).
     """
-    if not isinstance(family, AbstractFamily):
-        raise InvalidArgumentError(
-            f"family is a {type(family).__name__}, expected a family with parameters, as a ParameterBox: the "
-            f"worst of a finite class is lqgap.gap(...).argworst"
-        )
     horizon = read_horizon(policy, horizon)
     num_rollouts = read_count("num_rollouts", num_rollouts, least=2, most=MAX_ROLLOUTS // FRESH)
     key_start, key_noise, key_fresh = jax.random.split(read_key(key), 3)

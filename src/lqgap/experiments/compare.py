@@ -20,7 +20,7 @@ import numpy as np
 
 from lqgap import errors
 from lqgap.adaptive.compare import Measured, measure, pick_truths, read_seeds
-from lqgap.arguments import read_count
+from lqgap.arguments import checked, read_count, read_list
 from lqgap.errors import InvalidArgumentError, warn
 from lqgap.experiments.comparison import Cell, ClassOfPlants, Comparison, Contender, LeftOut, OnlineRun
 from lqgap.experiments.contenders import Families, Ground, Methods, read_classes, read_methods
@@ -29,7 +29,7 @@ from lqgap.experiments.plants import key_for
 from lqgap.experiments.store import Finished, Store, Unit
 from lqgap.experiments.transfer import STORE
 from lqgap.experiments.workers import Outcome, attempt, run_all
-from lqgap.files import require_folder
+from lqgap.files import read_path, require_folder
 from lqgap.progress import track
 from lqgap.states import fingerprint
 
@@ -80,6 +80,7 @@ class Task:
         }
 
 
+@checked
 def compare(
     methods: Methods = None,
     families: Families = None,
@@ -103,13 +104,13 @@ def compare(
     """
     chosen, classes = read_methods(methods), read_classes(families)
     spans = sorted(
-        {read_count("horizons", each, least=10, most=10_000_000) for each in _each("horizons", horizons)}
+        {read_count("horizons", each, least=10, most=10_000_000) for each in read_list("horizons", horizons)}
     )
     if isinstance(seeds, int):
         seeds = range(read_count("seeds", seeds, least=2, most=MOST_SEEDS))
-    numbers = read_seeds(_each("seeds", seeds))
+    numbers = read_seeds(read_list("seeds", seeds))
     processes = read_count("processes", processes, least=1, most=1_000)
-    place = None if folder is None else Path(folder)
+    place = None if folder is None else read_path(folder)
     store = None if place is None else Store(place / STORE)
     truths = {family: pick_truths(ground.members) for family, ground in classes.items()}
     tasks = [
@@ -267,13 +268,6 @@ def _with_arrays(ground: Ground, read_fn: Callable[[Any], Any]) -> Ground:
     is_array = lambda leaf: isinstance(leaf, np.ndarray | jax.Array)  # noqa: E731
     members = jax.tree.map(lambda leaf: read_fn(leaf) if is_array(leaf) else leaf, ground.members)
     return replace(ground, members=members)
-
-
-def _each(name: str, given: Any) -> Sequence[Any]:
-    """The argument, if it is a list with something in it."""
-    if isinstance(given, str) or not isinstance(given, Iterable) or not (items := tuple(given)):
-        raise InvalidArgumentError(f"{name} is {given!r}, expected a list of whole numbers, one at least")
-    return items
 
 
 def _reason(error: str) -> str:

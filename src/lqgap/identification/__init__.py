@@ -1,5 +1,6 @@
 """From a record of inputs and outputs to plants: estimates, confidence sets, diagnosis, and how to probe."""
 
+from lqgap.arguments import check_calls
 from lqgap.identification.diagnostics import Diagnosis, diagnose
 from lqgap.identification.fit import Fit, fit_parameters
 from lqgap.identification.markov import MarkovEstimate, MarkovParameters, estimate_markov, exact_markov
@@ -26,3 +27,4 @@ __all__ = [
     "select_models",
     "truncation_length",
 ]
+check_calls(globals())

@@ -39,8 +39,6 @@ class Diagnosis(eqx.Module):
 
 def diagnose(model: LQG | Realization, y: MatrixLike, u: MatrixLike, *, num_lags: IntLike = 10) -> Diagnosis:
     """Test a model on a record, rows (time, output) and (time, input)."""
-    if not isinstance(model, LQG | Realization):
-        raise InvalidArgumentError(f"model is a {type(model).__name__}, expected an LQG or a Realization")
     num_lags = read_count("num_lags", num_lags, least=1)
     p, m = len(model.C), model.B.shape[1]
     y, u = read_record(y, u, num_outputs=p, num_inputs=m)

@@ -18,7 +18,7 @@ import scipy.optimize
 from jaxtyping import Array, Bool, Float
 
 from lqgap.arguments import IntLike, MatrixLike, read_count, read_record
-from lqgap.errors import InvalidArgumentError, NotConvergedError
+from lqgap.errors import NotConvergedError
 from lqgap.simulators import AbstractFamily
 from lqgap.simulators.building import Branch, branch_of, build_members
 from lqgap.simulators.family import spread_parameters
@@ -62,10 +62,6 @@ def fit_parameters(family: AbstractFamily, y: MatrixLike, u: MatrixLike, *, num_
         y: lost observations are NaN.
         num_starts: descents, from the most likely of a few hundred members.
     """
-    if not isinstance(family, AbstractFamily):
-        raise InvalidArgumentError(
-            f"family is a {type(family).__name__}, expected one with parameters, such as a ParameterBox"
-        )
     num_starts = read_count("num_starts", num_starts, least=1)
     starts = spread_parameters(family)
     systems = build_members(family.branches, starts)

@@ -43,6 +43,7 @@ from lqgap.identification.markov import (
 )
 from lqgap.identification.realization import Realization, best_rotation, innovation_form, rotate
 from lqgap.identification.subspace import balanced, realize
+from lqgap.policies.policy import require_one_of
 from lqgap.simulators import AbstractFamily, Finite, Unrefuted, likelihood_set
 from lqgap.simulators.audit.measures import measure_members
 from lqgap.systems import LQG, Optimum
@@ -73,8 +74,7 @@ def select_models(
         ridge: of the regression, chosen before the data were seen.
         C_w: the constant of the radius (balanced and printed only), which depends on the unknown plant.
     """
-    if method not in METHODS:
-        raise InvalidArgumentError(f"method is {method!r}, expected one of {', '.join(METHODS)}")
+    require_one_of("method", method, METHODS)
     if method == "likelihood":
         return likelihood_set(members, y, u, delta=delta)
     if not isinstance(members, Finite):

@@ -30,6 +30,7 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.identification.efficient import MarkovMetric
 from lqgap.identification.markov import MarkovEstimate, MarkovParameters
 from lqgap.identification.realization import Realization
+from lqgap.policies.policy import require_one_of
 
 RANK_TOLERANCE = 1e-10  # of a singular value, relative to the largest
 PATIENCE = 3  # orders without improvement after which no larger one is tried
@@ -102,12 +103,8 @@ def keep_states(realization: Realization, is_kept: Bool[Array, " state"]) -> Rea
 
 
 def _read_markov(markov: Any, weighting: Any) -> MarkovParameters:
-    if not isinstance(markov, MarkovParameters | MarkovEstimate):
-        raise InvalidArgumentError(
-            f"markov is a {type(markov).__name__}, expected MarkovParameters, or what estimate_markov returns"
-        )
-    if weighting not in (None, "plain", "canonical"):
-        raise InvalidArgumentError(f"weighting is {weighting!r}, expected 'canonical' or 'plain'")
+    if weighting is not None:
+        require_one_of("weighting", weighting, ("canonical", "plain"))
     if isinstance(markov, MarkovEstimate):
         parameters = markov.parameters
     elif weighting == "canonical":

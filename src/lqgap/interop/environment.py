@@ -18,7 +18,7 @@ from lqgap.arguments import IntLike, read_count
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import MAX_HORIZON
 from lqgap.interop.ensemble import Ensemble
-from lqgap.interop.members import as_plants, read_family, read_fixed
+from lqgap.interop.members import as_plants, read_family, read_fixed, read_seed
 from lqgap.interop.spaces import make_spaces, read_bounds
 from lqgap.policies.limits import LimitsLike
 
@@ -57,7 +57,7 @@ class LQGEnv(gymnasium.Env[np.ndarray, np.ndarray]):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """The first observation of a new episode; a seed fixes this episode and all that follow."""
         fixed = read_fixed(self._members, options)
-        super().reset(seed=seed)
+        super().reset(seed=read_seed(seed))
         self._ensemble.seed(0, self.np_random)
         self._ensemble.start(np.array([0]), None if fixed is None else [fixed])
         self._running[:] = True

@@ -21,9 +21,9 @@ import numpy as np
 import scipy.io
 import scipy.sparse
 
-from lqgap.arguments import SYMMETRY_TOLERANCE, FloatLike, read_positive, require_double_precision
+from lqgap.arguments import FloatLike, is_symmetric, read_positive, require_double_precision
 from lqgap.errors import CorruptFileError, InvalidArgumentError, InvalidSystemError
-from lqgap.files import read_bytes, write_bytes
+from lqgap.files import read_bytes, read_path, write_bytes
 from lqgap.interop.state_space import read_sampling_time, require_no_feedthrough
 from lqgap.simulators import Finite
 from lqgap.systems import LQG, discretize
@@ -64,7 +64,7 @@ def load_mat(
         sampling_time: for a file that has none.
         dt: how often to sample a file in continuous time, whose sampling_time is zero or missing.
     """
-    path = Path(path)
+    path = read_path(path)
     variables = _read_variables(path)
     for name in NEEDED:
         if name not in variables:
@@ -187,11 +187,10 @@ def _stack(name: str, matrix: np.ndarray, count: int) -> np.ndarray:
 def _require_symmetric(name: str, matrices: np.ndarray) -> None:
     if matrices.shape[1] != matrices.shape[2]:
         return  # the shape is judged where all sizes are known
-    asymmetry = np.max(np.abs(matrices - np.swapaxes(matrices, 1, 2)), axis=(1, 2))
-    bad = asymmetry > SYMMETRY_TOLERANCE * np.max(np.abs(matrices), axis=(1, 2))
-    if np.any(bad):
-        member = int(np.argmax(bad))
+    if not np.all(good := is_symmetric(matrices)):
+        member = int(np.argmin(good))
+        asymmetry = np.max(np.abs(matrices[member] - matrices[member].T))
         raise InvalidSystemError(
             f"{name} of member {member} is not symmetric: entries differ from their mirror image by up to "
-            f"{asymmetry[member]:.3g}"
+            f"{asymmetry:.3g}"
         )

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from lqgap.arguments import require_double_precision
+from lqgap.arguments import read_count, require_double_precision
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError, did_you_mean
 from lqgap.simulators import AbstractFamily, Finite, plants
@@ -158,6 +158,11 @@ def read_family(family: Any) -> AbstractMembers:
         f"family is a {type(family).__name__}, expected a family or a finite class of simulators, one LQG, "
         f"or the name of a built-in family"
     )
+
+
+def read_seed(seed: Any) -> int | None:
+    """What Gymnasium takes as a seed."""
+    return None if seed is None else read_count("seed", seed, least=0, most=2**63)
 
 
 def read_fixed(members: AbstractMembers, options: Any) -> DrawnMembers | None:

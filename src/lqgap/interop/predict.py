@@ -13,10 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from lqgap.arguments import checked, read_key
 from lqgap.errors import InvalidArgumentError
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.limits import LimitsLike, read_limits
-from lqgap.policies.policy import Memory, require_policy
+from lqgap.policies.policy import Memory
 from lqgap.states import strongly_typed
 
 
@@ -38,9 +39,10 @@ class Predictor:
         key: for policies that draw random numbers; each environment and episode has its own.
     """
 
+    @checked
     def __init__(self, policy: AbstractPolicy, *, limits: LimitsLike = None, key: PRNGKeyArray | None = None):
-        self.policy = require_policy("policy", policy)
-        self._key = jax.random.key(0) if key is None else key
+        self.policy = policy
+        self._key = jax.random.key(0) if key is None else read_key(key)
         allowed = read_limits(limits, num_inputs=policy.num_inputs)
 
         def advance(state: PredictorState, start: Array, y: Array) -> tuple[PredictorState, Array]:
@@ -59,6 +61,7 @@ class Predictor:
         self._advance = jax.jit(jax.vmap(advance))
         self._begin = jax.jit(self._first_states, static_argnums=0)
 
+    @checked
     def predict(
         self,
         observation: Any,

@@ -17,10 +17,10 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from lqgap.arguments import IntLike, read_count
+from lqgap.arguments import IntLike, read_count, read_list
 from lqgap.errors import InvalidArgumentError
 from lqgap.interop.environment import make_ensemble, read_action, require_finite
-from lqgap.interop.members import DrawnMembers, read_family, read_fixed
+from lqgap.interop.members import DrawnMembers, read_family, read_fixed, read_seed
 from lqgap.policies.limits import LimitsLike
 
 MAX_ENVIRONMENTS = 1_000_000
@@ -148,7 +148,7 @@ class LQGVectorEnv(gymnasium.vector.VectorEnv[np.ndarray, np.ndarray, np.ndarray
 
     def _read_fixed(self, options: Any, which: np.ndarray) -> list[DrawnMembers] | None:
         """A member for each environment that is reset."""
-        if not options:
+        if options is None:
             return None
         if isinstance(options, Mapping) and len(options) == 1:
             ((name, value),) = options.items()
@@ -183,12 +183,12 @@ def _read_mode(mode: Any) -> AutoresetMode:
         raise InvalidArgumentError(f"autoreset_mode is {mode!r}, expected one of {names}") from None
 
 
-def _read_seeds(seed: Any, count: int) -> list[int | None]:
+def _read_seeds(seed: Any, count: int) -> list[Any]:
     if seed is None:
         return [None] * count
     if isinstance(seed, int | np.integer):
-        return [int(seed) + index for index in range(count)]
-    seeds = list(seed)
+        return [read_seed(seed + index) for index in range(count)]
+    seeds = [read_seed(each) for each in read_list("seed", seed)]
     if len(seeds) != count:
         raise InvalidArgumentError(f"seed has {len(seeds)} entries, expected one for each of {count}")
     return seeds

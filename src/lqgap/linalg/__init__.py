@@ -5,6 +5,7 @@ name modes to people.
 Inside `jit` failure is a field of the answer; outside, it is an exception.
 """
 
+from lqgap.arguments import check_calls
 from lqgap.linalg.lyapunov import LyapunovSolution, solve_lyapunov
 from lqgap.linalg.modes import undetectable_modes, unstabilizable_modes
 from lqgap.linalg.psd import (
@@ -52,3 +53,4 @@ __all__ = [
     "undetectable_modes",
     "unstabilizable_modes",
 ]
+check_calls(globals())

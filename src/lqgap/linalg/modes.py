@@ -9,16 +9,17 @@ and in balanced ones, so that neither bad units nor a bad balance (which may sca
 These functions explain failures to people; they run on concrete numbers, outside `jit`.
 """
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
-
-from lqgap.arguments import MatrixLike
+from jaxtyping import Float
 
 STABILITY_MARGIN = 1e-9  # a mode this close to the unit circle counts as marginal
 RANK_TOLERANCE = 1e-13  # of a direction, relative to A, for each state; rounding leaves up to 1e-14
 
 
-def unstabilizable_modes(A: MatrixLike, B: MatrixLike) -> list[complex]:
+def unstabilizable_modes(A: Float[Any, "n n"], B: Float[Any, "n m"]) -> list[complex]:
     """The eigenvalues of A on or outside the unit circle that no column of B can move."""
     A, B = np.asarray(A, dtype=float), np.asarray(B, dtype=float)
     if not np.all(np.isfinite(A)) or np.max(np.abs(np.linalg.eigvals(A))) < 1 - STABILITY_MARGIN:
@@ -28,7 +29,7 @@ def unstabilizable_modes(A: MatrixLike, B: MatrixLike) -> list[complex]:
     return min(found, key=len)
 
 
-def undetectable_modes(A: MatrixLike, C: MatrixLike) -> list[complex]:
+def undetectable_modes(A: Float[Any, "n n"], C: Float[Any, "p n"]) -> list[complex]:
     """The eigenvalues of A on or outside the unit circle that are not observable through C."""
     return unstabilizable_modes(np.asarray(A).T, np.asarray(C).T)
 

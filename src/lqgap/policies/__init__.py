@@ -1,5 +1,6 @@
 """Observation in, input out: controllers of one plant, banks of models, networks and their combinations."""
 
+from lqgap.arguments import check_calls
 from lqgap.policies.bank import ModelBank
 from lqgap.policies.committed import Committed, explore_then_commit
 from lqgap.policies.controller import Controller
@@ -36,3 +37,4 @@ __all__ = [
     "Zero",
     "explore_then_commit",
 ]
+check_calls(globals())

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from lqgap.arguments import FloatLike, IntLike, read_count
-from lqgap.errors import InvalidArgumentError
 from lqgap.policies.bank import BankMemory, ModelBank
 from lqgap.policies.policy import AbstractWrapper
 from lqgap.policies.probing import RandomProbe
@@ -23,8 +22,6 @@ class Committed(AbstractWrapper):
     steps: int = eqx.field(static=True)
 
     def __init__(self, bank: ModelBank, steps: IntLike):
-        if not isinstance(bank, ModelBank):
-            raise InvalidArgumentError(f"bank is a {type(bank).__name__}, expected a ModelBank")
         self.bank = bank
         self.steps = read_count("steps", steps, least=0, most=1_000_000)
 

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from lqgap.arguments import read_indices
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
-from lqgap.policies.policy import AbstractPolicy, AbstractWrapper, Memory, require_policy
+from lqgap.policies.policy import AbstractPolicy, AbstractWrapper, Memory
 
 
 class IntegratedMemory(eqx.Module):
@@ -45,7 +46,7 @@ class BoundedChanges(AbstractWrapper):
     limits: Limits
 
     def __init__(self, policy: AbstractPolicy, limits: LimitsLike):
-        self.policy = require_policy("policy", policy)
+        self.policy = policy
         self.limits = read_limits(limits, num_inputs=policy.num_inputs)
 
     @property
@@ -77,9 +78,10 @@ class Integrated(AbstractWrapper):
     is_change: tuple[bool, ...] = eqx.field(static=True)
 
     def __init__(self, policy: AbstractPolicy, *, inputs: Sequence[int] | None = None):
-        self.policy = require_policy("policy", policy)
+        self.policy = policy
         count = policy.num_inputs
-        self.is_change = tuple(inputs is None or index in inputs for index in range(count))
+        chosen = range(count) if inputs is None else read_indices("inputs", inputs, below=count)
+        self.is_change = tuple(index in chosen for index in range(count))
 
     @property
     def inside(self) -> AbstractPolicy:

@@ -163,7 +163,7 @@ def entry_at(stack: Array, time: Any) -> Array:
 
 def require_one_of(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     """Raise unless the argument is one of a few words."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise InvalidArgumentError(f"{name} is {value!r}, expected one of {', '.join(map(repr, allowed))}")
 
 

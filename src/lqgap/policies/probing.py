@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from lqgap.arguments import FloatLike, IntLike, read_count, read_positive
-from lqgap.policies.policy import AbstractPolicy, AbstractWrapper, Memory, require_policy
+from lqgap.policies.policy import AbstractPolicy, AbstractWrapper, Memory
 
 
 class ProbeMemory(eqx.Module):
@@ -26,7 +26,7 @@ class RandomProbe(AbstractWrapper):
 
     def __init__(self, steps: IntLike, then: AbstractPolicy, *, scale: FloatLike = 1.0):
         self.steps = read_count("steps", steps, least=0, most=1_000_000)
-        self.then = require_policy("then", then)
+        self.then = then
         self.scale = jnp.asarray(read_positive("scale", scale), dtype=jnp.float64)
 
     @property

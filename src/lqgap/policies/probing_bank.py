@@ -66,7 +66,7 @@ class ProbingBank(AbstractWrapper):
     ):
         optima = solve_members(systems)
         self.bank = ModelBank(systems, horizon=horizon) if bank is None else bank
-        if not isinstance(bank, ModelBank | None) or len(self.bank.A) != len(systems.A):
+        if len(self.bank.A) != len(systems.A):
             raise InvalidArgumentError(f"bank is {bank!r:.40}, expected a ModelBank of the members")
         tuning = jnp.log(jnp.asarray([CAUTION - 1, PATIENCE, 1.0]))
         self.probe = eqx.tree_at(lambda p: p.tuning, Probe(systems, optima, probe=probe), tuning)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from lqgap.arguments import ArrayLike, IntLike, read_count, read_vector
+from lqgap.arguments import ArrayLike, IntLike, read_count, read_key, read_vector
 from lqgap.policies.policy import AbstractPolicy
 
 
@@ -37,7 +37,7 @@ class Recurrent(AbstractPolicy):
         inputs = read_count("num_inputs", num_inputs, least=1)
         outputs = read_count("num_outputs", num_outputs, least=1)
         width = read_count("width", width, least=1)
-        key_cell, key_readout = jax.random.split(key)
+        key_cell, key_readout = jax.random.split(read_key(key))
         self.cell = eqx.nn.GRUCell(inputs + outputs, width, key=key_cell)
         readout = eqx.nn.Linear(width, inputs, use_bias=False, key=key_readout)
         self.readout = eqx.tree_at(lambda layer: layer.weight, readout, replace_fn=jnp.zeros_like)

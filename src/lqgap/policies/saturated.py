@@ -3,7 +3,7 @@
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
-from lqgap.policies.policy import AbstractPolicy, AbstractWrapper, Memory, require_policy
+from lqgap.policies.policy import AbstractPolicy, AbstractWrapper, Memory
 
 
 class Saturated(AbstractWrapper):
@@ -19,7 +19,7 @@ class Saturated(AbstractWrapper):
     limits: Limits
 
     def __init__(self, policy: AbstractPolicy, limits: LimitsLike):
-        self.policy = require_policy("policy", policy)
+        self.policy = policy
         self.limits = read_limits(limits, num_inputs=policy.num_inputs)
 
     @property

@@ -1,5 +1,6 @@
 """Sets of simulators: finite classes, families with parameters, their audit and their covers."""
 
+from lqgap.arguments import check_calls
 from lqgap.simulators import plants
 from lqgap.simulators.audit.checks import check_assumptions
 from lqgap.simulators.audit.findings import Audit, Check
@@ -27,3 +28,4 @@ __all__ = [
     "offset_free",
     "plants",
 ]
+check_calls(globals())

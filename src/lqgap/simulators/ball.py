@@ -14,7 +14,6 @@ from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.family import AbstractFamily, draw_from_box
 from lqgap.simulators.parameters import Parameter, require_names
 from lqgap.systems import LQG
-from lqgap.systems.lqg import require_single
 
 UNCERTAIN = ("A", "B", "C")
 
@@ -33,7 +32,6 @@ class Ball(AbstractFamily):
     norm: str = eqx.field(static=True)
 
     def __init__(self, plant: LQG, *, radius: Any, norm: Literal["entries", "spectral"] = "entries"):
-        require_single(plant)
         if norm not in ("entries", "spectral"):
             raise InvalidArgumentError(f"norm is {norm!r}, expected 'entries' or 'spectral'")
         radius = radius if isinstance(radius, Mapping) else dict.fromkeys(UNCERTAIN, radius)

@@ -38,13 +38,13 @@ class ParameterBox(AbstractFamily):
         units: Mapping[str, str] | None = None,
         signals: Signals = NOTHING_KNOWN,
     ):
-        if not callable(build):
-            raise InvalidArgumentError(f"build is {build!r}, expected a function of the parameters")
-        if not isinstance(parameters, Mapping) or not parameters:
+        if not isinstance(parameters, Mapping) or len(parameters) == 0:
             raise InvalidArgumentError(
                 f"parameters is {parameters!r}, expected a mapping from names to intervals (low, high)"
             )
-        units = units or {}
+        units = {} if units is None else units
+        if not isinstance(units, Mapping):
+            raise InvalidArgumentError(f"units is {units!r:.100}, expected a mapping from names to units")
         require_names(units, parameters)
         self.function, self.signals = build, signals
         self.parameters = tuple(

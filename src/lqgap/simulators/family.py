@@ -16,7 +16,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from lqgap.arguments import FloatLike, IntLike, read_count, read_key, read_positive
+from lqgap.arguments import FloatLike, IntLike, read_count, read_key, read_numbers, read_positive
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.building import Branch, build_members, make_branches
 from lqgap.simulators.cover import find_cover
@@ -84,7 +84,7 @@ class AbstractFamily(eqx.Module):
 
     def members(self, theta: Any) -> Finite:
         """The members of the rows of a table of parameter values, as a class."""
-        theta = np.asarray(theta, dtype=float)
+        theta = read_numbers("theta", theta)
         if theta.ndim != 2 or theta.shape[1] != len(self.names):
             raise InvalidArgumentError(
                 f"theta has shape {theta.shape}, expected a column for each of {', '.join(self.names)}"

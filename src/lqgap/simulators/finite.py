@@ -16,9 +16,13 @@ from lqgap.arguments import (
     MatrixLike,
     is_concrete,
     is_definite,
+    read_array,
     read_count,
     read_key,
+    read_list,
+    read_numbers,
     read_positive,
+    read_vector,
 )
 from lqgap.batches import batch_of_one, map_in_chunks, take
 from lqgap.errors import InvalidArgumentError, InvalidSystemError, LqgapError, warn
@@ -63,7 +67,7 @@ class Finite(eqx.Module):
         count = len(self.systems.A)
         parameters = np.arange(float(count))[:, None] if parameters is None else parameters
         if not isinstance(parameters, jax.Array):
-            parameters = jax.device_put(np.asarray(parameters))
+            parameters = jax.device_put(read_numbers("parameters", parameters))
         if parameters.ndim != 2 or len(parameters) != count:
             raise InvalidArgumentError(
                 f"parameters has shape {parameters.shape}, expected a row for each of {count} members"
@@ -71,8 +75,9 @@ class Finite(eqx.Module):
         self.parameters = parameters
         self.radius = radius
         columns = parameters.shape[1]
-        self.names = tuple(names or (["member"] if columns == 1 else [f"t{i + 1}" for i in range(columns)]))
-        self.units = tuple(units or [""] * columns)
+        default = ["member"] if columns == 1 else [f"t{i + 1}" for i in range(columns)]
+        self.names = read_list("names", default if names is None else names)
+        self.units = read_list("units", [""] * columns if units is None else units)
         if len(self.names) != columns or len(self.units) != columns:
             raise InvalidArgumentError(
                 f"names and units have {len(self.names)} and {len(self.units)} entries, expected one for "
@@ -110,14 +115,16 @@ class Finite(eqx.Module):
 
     def system(self, index: int) -> LQG:
         """The member of this number."""
-        return self[index]
+        return self[read_count("index", index, least=-len(self), most=len(self) - 1)]
 
     def describe(self, index: int) -> str:
         """The parameters of a member, for people: 'stiffness = 0.5 N/m, gain = 1'."""
+        index = read_count("index", index, least=-len(self), most=len(self) - 1)
         return self.describe_values(np.asarray(self.parameters)[index])
 
     def describe_values(self, values: Any) -> str:
         """The same of any values of the parameters."""
+        values = read_vector("values", values, size=len(self.names), why="one for each parameter").tolist()
         return ", ".join(
             f"{name} = {value:.6g}{' ' + unit if unit else ''}"
             for name, value, unit in zip(self.names, values, self.units, strict=True)
@@ -127,7 +134,7 @@ class Finite(eqx.Module):
         """The members of a boolean mask or a list of numbers, again as a class."""
         try:
             rows = np.arange(len(self))[np.asarray(which)]
-        except IndexError as error:
+        except (IndexError, TypeError, ValueError) as error:
             raise InvalidArgumentError(
                 f"which does not fit a class of {len(self)} members: {error}"
             ) from None
@@ -138,9 +145,8 @@ class Finite(eqx.Module):
 
     def in_coordinates(self, T: MatrixLike) -> "Finite":
         """The members with the state T x: to inputs and outputs they are the same."""
-        return eqx.tree_at(
-            lambda members: members.systems, self, _in_coordinates(self.systems, jnp.asarray(T))
-        )
+        systems = _in_coordinates(self.systems, read_array("T", T, num_axes=2))
+        return eqx.tree_at(lambda members: members.systems, self, systems)
 
     def grid(self, points: IntLike | Mapping[str, int] | None = None) -> "Finite":  # noqa: ARG002
         """The class itself: a finite class is its own grid."""

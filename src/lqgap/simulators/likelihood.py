@@ -85,7 +85,7 @@ def likelihood_set(
         prior: the members that share the prior mass equally, chosen before the data were seen; by default the
             class itself, or a grid of the family.
     """
-    require_class(members, prior)
+    require_class(members)
     delta = read_probability("delta", delta)
     prior = default_prior(members) if prior is None else prior
     systems = prior.systems
@@ -121,18 +121,12 @@ def batch_likelihoods(systems: LQG, y: Array, u: Array) -> Iterator[np.ndarray]:
         yield np.asarray(_mapped_likelihood(take(systems, rows), y, u))[: total - rows[0]]
 
 
-def require_class(members: Any, prior: Any) -> None:
+def require_class(members: Any) -> None:
     """Raise unless they make a likelihood set."""
-    if not isinstance(members, Finite | AbstractFamily):
-        raise InvalidArgumentError(f"members is a {type(members).__name__}, expected a class or a family")
     if isinstance(members, Finite) and members.radius > 0:
         raise InvalidArgumentError(
             "members is a cover, whose family has plants between its members: pass the family itself, and "
             "the cover as prior, or the truth may be lost"
-        )
-    if prior is not None and not isinstance(prior, Finite):
-        raise InvalidArgumentError(
-            f"prior is a {type(prior).__name__}, expected a finite class, such as a grid"
         )
 
 

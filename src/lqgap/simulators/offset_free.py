@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from lqgap.arguments import ArrayLike, MatrixLike
+from lqgap.arguments import ArrayLike, MatrixLike, read_list
 from lqgap.errors import InvalidArgumentError
 from lqgap.simulators.family import AbstractFamily
 from lqgap.simulators.finite import Finite
@@ -58,7 +58,8 @@ def offset_free(
         R: weighs changes of inputs, where it is not that of the plants.
         inputs: numbers of those with a load; all if left out.
     """
-    options = {"load": load, "drift": drift, "R": R, "inputs": None if inputs is None else tuple(inputs)}
+    inputs = None if inputs is None else read_list("inputs", inputs)
+    options = {"load": load, "drift": drift, "R": R, "inputs": inputs}
     if isinstance(plants, AbstractFamily | Finite):  # of these, one is checked
         velocity_form(plants[0] if isinstance(plants, Finite) else plants.nominal(), **options)
     if isinstance(plants, AbstractFamily):

@@ -12,6 +12,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
+from lqgap.arguments import read_list
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError, InvalidSystemError
 from lqgap.simulators.family import AbstractFamily, draw_from_box
@@ -32,6 +33,7 @@ class LinearSpan(AbstractFamily):
 
     def __init__(self, bases: Sequence[LQG], coefficients: Sequence[Any]):
         self.bases = stack(bases)
+        bases, coefficients = list(bases), read_list("coefficients", coefficients)
         if len(coefficients) != len(bases):
             raise InvalidArgumentError(
                 f"coefficients has {len(coefficients)} entries, expected an interval for each of the "

@@ -1,5 +1,6 @@
 """One LQG problem: its optimum, its filters and its value targets."""
 
+from lqgap.arguments import check_calls
 from lqgap.systems.continuous import accumulate_noise, discretize, zero_order_hold
 from lqgap.systems.correlated import correlate_noise, innovations_plant
 from lqgap.systems.finite_horizon import FiniteOptimum, solve_finite
@@ -74,3 +75,4 @@ __all__ = [
     "whiten",
     "zero_order_hold",
 ]
+check_calls(globals(), besides=["require_converged"])  # plants of a batch, too

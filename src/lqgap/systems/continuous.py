@@ -25,13 +25,15 @@ from lqgap.arguments import (
     MatrixLike,
     is_concrete,
     read_covariance,
+    read_not_negative,
+    read_numbers,
     read_pair,
     read_positive,
     read_square,
 )
 from lqgap.errors import InvalidArgumentError
 from lqgap.linalg.psd import symmetrize
-from lqgap.systems.lqg import LQG, require_single
+from lqgap.systems.lqg import LQG
 from lqgap.systems.transform import with_past_inputs
 
 MAX_STIFFNESS = 1e9  # of |A| dt: each of its 30 squarings may cost half a digit
@@ -60,7 +62,6 @@ def discretize(plant: LQG, *, dt: FloatLike, delay: ArrayLike = 0.0, longest: Fl
         longest: keep as many past inputs as this delay needs, so that plants of different delay have one
             size; by default the longest of `delay`, which must then be known.
     """
-    require_single(plant)
     Ad, Bd = zero_order_hold(plant.A, plant.B, dt=dt)
     held = eqx.tree_at(lambda p: (p.A, p.B, p.W), plant, (Ad, Bd, accumulate_noise(plant.A, plant.W, dt=dt)))
     delays = _read_delays(delay, plant.num_inputs)
@@ -82,7 +83,7 @@ def accumulate_noise(A: MatrixLike, W: MatrixLike, *, dt: FloatLike) -> Float[Ar
 def _read_delays(delay: Any, num_inputs: int) -> Any:
     """One for each input; of NumPy if they are known, also where the plant is traced."""
     array = np if is_concrete(delay) else jnp
-    delays = array.atleast_1d(array.asarray(delay, dtype=float))
+    delays = array.atleast_1d(read_numbers("delay", delay))
     if delays.shape not in ((1,), (num_inputs,)) or (array is np and not np.all(delays >= 0)):
         raise InvalidArgumentError(
             f"delay is {delay!r}, expected a time that is not negative, or {num_inputs}"
@@ -93,7 +94,10 @@ def _read_delays(delay: Any, num_inputs: int) -> Any:
 def _count_past(delays: Any, dt: Any, longest: Any) -> int:
     """How many past inputs still act."""
     most = delays.max()
-    longest = most if longest is None else longest
+    if longest is None:
+        longest = most
+    elif is_concrete(longest):
+        longest = read_not_negative("longest", longest)
     if is_concrete((most, longest)) and most == longest == 0:
         return 0
     if not is_concrete((dt, longest)):

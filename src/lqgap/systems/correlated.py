@@ -18,14 +18,13 @@ from jaxtyping import Array
 from lqgap.arguments import MatrixLike, is_concrete, read_array, require_shape
 from lqgap.errors import InvalidArgumentError, InvalidSystemError
 from lqgap.linalg.psd import solve_psd, sqrt_psd, symmetrize
-from lqgap.systems.lqg import LQG, require_noise, require_single
+from lqgap.systems.lqg import LQG, require_noise
 
 ROUNDING = 1e-10  # of W: by how much the covariance of w' may seem to be negative
 
 
 def correlate_noise(plant: LQG, G: MatrixLike) -> LQG:
     """The plant with E w_t z_t' = G, of n + p states; V must be positive definite."""
-    require_single(plant)
     require_noise(plant, what="a correlation with measurement noise")
     G = read_array("G", G, num_axes=2)
     sizes = plant.num_states, plant.num_outputs

@@ -27,7 +27,7 @@ from lqgap.batches import in_turn
 from lqgap.errors import NotConvergedError
 from lqgap.linalg.riccati import RiccatiSolution, RiccatiStep, riccati_recursion, solve_riccati
 from lqgap.systems.kalman import plan_filter
-from lqgap.systems.lqg import LQG, require_single
+from lqgap.systems.lqg import LQG
 
 MAX_ENTRIES = 20_000_000  # of each stack of matrices: 160 MB
 
@@ -51,7 +51,6 @@ def solve_finite(plant: LQG, *, horizon: IntLike, ends: bool = True) -> FiniteOp
     Args:
         ends: whether the task ends there; if not, the state left then costs x'Px, as in the future.
     """
-    require_single(plant)
     most = MAX_ENTRIES // plant.num_states**2
     finite = _solve_finite(plant, read_count("horizon", horizon, least=0, most=most), ends)
     if is_concrete(finite) and not jnp.isfinite(finite.value):

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from lqgap.arguments import MatrixLike, is_concrete, read_record
 from lqgap.errors import NotConvergedError
 from lqgap.linalg.psd import symmetrize
-from lqgap.systems.lqg import LQG, require_single
+from lqgap.systems.lqg import LQG
 
 
 class Belief(eqx.Module):
@@ -92,7 +92,6 @@ def plan_filter(plant: LQG, *, num_steps: int) -> FilterPlan:
 
 def filter_record(plant: LQG, y: MatrixLike, u: MatrixLike) -> Correction:
     """Run the filter over a record, rows (time, output) and (time, input): a correction a step."""
-    require_single(plant)
     y, u = read_record(y, u, num_outputs=plant.num_outputs, num_inputs=plant.num_inputs)
     record = _filter_record(plant, y, u)
     if is_concrete(record) and not jnp.all(jnp.isfinite(record.log_likelihood)):
@@ -110,7 +109,6 @@ def log_likelihood(plant: LQG, y: MatrixLike, u: MatrixLike) -> Float[Array, " t
 
 def expected_costs(plant: LQG, y: MatrixLike, u: MatrixLike) -> Float[Array, " time"]:
     """What every step of a record without losses costs; a cost of states as the filter expects it."""
-    require_single(plant)
     y, u = read_record(y, u, num_outputs=plant.num_outputs, num_inputs=plant.num_inputs)
     costs = jnp.sum(y @ plant.Q * y, axis=1) + jnp.sum(u @ plant.R * u, axis=1)
     if plant.Qx is None and plant.N is None:

@@ -21,9 +21,18 @@ import jax.scipy.linalg as jsl
 import numpy as np
 from jaxtyping import Array
 
-from lqgap.arguments import ArrayLike, FloatLike, MatrixLike, is_concrete, read_array, require_shape
+from lqgap.arguments import (
+    ArrayLike,
+    FloatLike,
+    MatrixLike,
+    is_concrete,
+    read_array,
+    read_indices,
+    read_numbers,
+    require_shape,
+)
 from lqgap.errors import InvalidArgumentError, NotDetectableError
-from lqgap.systems.lqg import LQG, require_single
+from lqgap.systems.lqg import LQG
 from lqgap.systems.setpoints import has_full_rank
 
 
@@ -43,12 +52,8 @@ def velocity_form(
         R: weighs changes of inputs, where it is not that of the plant.
         inputs: numbers of those with a load, all if left out; others stay as they are.
     """
-    require_single(plant)
-    chosen = list(range(plant.num_inputs) if inputs is None else inputs)
-    if not chosen or not set(chosen) <= set(range(plant.num_inputs)) or len(set(chosen)) < len(chosen):
-        raise InvalidArgumentError(
-            f"inputs is {inputs!r}, expected different numbers below {plant.num_inputs}"
-        )
+    count = plant.num_inputs
+    chosen = list(range(count) if inputs is None else read_indices("inputs", inputs, below=count))
     if plant.N is not None:
         raise InvalidArgumentError(
             "the plant weighs products of states and inputs, 2 x'N u, and in velocity form inputs are changes"
@@ -80,11 +85,11 @@ def measure_disturbance(
         noise: standard deviation of their sensors.
         decay: correlation of a disturbance with itself one step before; below one.
     """
-    require_single(plant)
     E = read_array("E", E, num_axes=2)
     n, count = plant.num_states, E.shape[1]
     require_shape("E", E, (n, count), why=f"the plant has {n} states (rows), one column a disturbance")
-    if is_concrete(decay) and not 0 <= float(decay) < 1:
+    decay = read_array("decay", decay, num_axes=0)
+    if is_concrete(decay) and not 0 <= decay < 1:
         raise InvalidArgumentError(
             f"decay is {decay}, expected a number from 0 to below 1: no input can hold a disturbance that "
             f"wanders without end, and one that decays slowly is as good"
@@ -104,7 +109,7 @@ def measure_disturbance(
 
 
 def _read_deviations(name: str, value: ArrayLike, count: int) -> Array:
-    numbers = jnp.ravel(jnp.asarray(value, dtype=float))
+    numbers = jnp.ravel(jnp.asarray(read_numbers(name, value)))
     if len(numbers) not in (1, count) or (is_concrete(numbers) and not np.all(numbers > 0)):
         raise InvalidArgumentError(f"{name} is {value!r}, expected a positive number, or {count} of them")
     return jnp.broadcast_to(numbers, (count,))

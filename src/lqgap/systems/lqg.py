@@ -24,6 +24,7 @@ from lqgap.arguments import (
     is_definite,
     read_array,
     read_covariance,
+    read_list,
     read_symmetric,
     require_double_precision,
     require_shape,
@@ -142,12 +143,7 @@ class LQG(eqx.Module):
 
 def stack(plants: Sequence[LQG]) -> LQG:
     """One LQG with a leading axis, for `jax.vmap`; all plants must be of one size."""
-    try:
-        plants = list(plants)
-    except TypeError:
-        raise InvalidSystemError(f"plants is a {type(plants).__name__}, expected a list of LQGs") from None
-    if not plants:
-        raise InvalidSystemError("plants is empty, expected at least one LQG")
+    plants = read_list("plants", plants)
     for index, plant in enumerate(plants):
         require_single(plant, name=f"plants[{index}]")
         if (sizes := _sizes(plant)) != (expected := _sizes(plants[0])):

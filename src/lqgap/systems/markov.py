@@ -10,13 +10,12 @@ import jax
 from jaxtyping import Array, Float
 
 from lqgap.arguments import IntLike, read_count
-from lqgap.systems.lqg import LQG, require_single
-from lqgap.systems.optimum import Optimum, predictor_matrix, require_optimum_of
+from lqgap.systems.lqg import LQG
+from lqgap.systems.optimum import Optimum, predictor_matrix
 
 
 def markov_parameters(plant: LQG, *, length: IntLike) -> Float[Array, "time output input"]:
     """C A^k B for k = 0..length-1: the impulse response from u_{t-1-k} to y_t."""
-    require_single(plant)
     return _impulse_response(plant.C, plant.A, plant.B, read_count("length", length, least=1))
 
 
@@ -24,7 +23,6 @@ def predictor_markov_parameters(
     optimum: Optimum, plant: LQG, *, length: IntLike
 ) -> tuple[Float[Array, "time output input"], Float[Array, "time output output"]]:
     """C Abar^k B and C Abar^k F for k = 0..length-1: from u_{t-1-k} and y_{t-1-k} to yhat_{t|t-1}."""
-    require_optimum_of(optimum, plant)
     length = read_count("length", length, least=1)
     Abar = predictor_matrix(optimum, plant)
     return (

@@ -41,7 +41,7 @@ from lqgap.linalg.riccati import (
     solve_riccati,
     unseen_modes,
 )
-from lqgap.systems.lqg import LQG, require_single
+from lqgap.systems.lqg import LQG
 
 UNREACHABLE = (
     "if it is a constant load or offset, let it decay slowly (0.9999 instead of 1), or add it to the state "
@@ -71,7 +71,6 @@ class Optimum(eqx.Module):
 
 def solve(plant: LQG) -> Optimum:
     """Solve both Riccati equations; outside `jit` and `vmap`, raises where there is no solution."""
-    require_single(plant)
     optimum = _solve(
         plant, is_noisy=is_concrete(plant.V) and bool(is_definite(np.asarray(plant.V), strictly=True))
     )
@@ -104,6 +103,9 @@ def require_converged(optimum: Optimum, plant: LQG) -> None:
         raise InvalidArgumentError(
             "require_converged was called under jit or vmap, where values are not known: call it afterwards"
         )
+    is_known = isinstance(optimum, Optimum) and isinstance(plant, LQG)
+    if not is_known or optimum.K.shape != plant.B.mT.shape:
+        raise InvalidArgumentError("expected the result of lqgap.solve, and its plant, or batches of both")
     for index in np.ndindex(optimum.J.shape):
         member, solution = jax.tree.map(lambda leaf, i=index: leaf[i], (plant, optimum))
         where = f" (plant {index[0] if len(index) == 1 else index} of the batch)" if index else ""
@@ -118,21 +120,6 @@ def require_converged(optimum: Optimum, plant: LQG) -> None:
                 f"{float(solution.spectral_radius):.9g} (must be below 1); "
                 f"badly scaled units are the usual cause"
             )
-
-
-def require_optimum_of(optimum: Optimum, plant: LQG) -> None:
-    """Raise unless the optimum has the sizes of the plant: it may be that of another."""
-    require_single(plant)
-    if not isinstance(optimum, Optimum):
-        raise InvalidArgumentError(
-            f"optimum is a {type(optimum).__name__}, expected the result of lqgap.solve"
-        )
-    sizes = (plant.num_inputs, plant.num_states), (plant.num_states, plant.num_outputs)
-    if (optimum.K.shape, optimum.L.shape) != sizes:
-        raise InvalidArgumentError(
-            f"optimum has gains of shapes {optimum.K.shape} and {optimum.L.shape}, expected {sizes[0]} and "
-            f"{sizes[1]}: it is the optimum of another plant"
-        )
 
 
 def closed_loop_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:

@@ -20,6 +20,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
+from lqgap.arguments import read_indices
 from lqgap.errors import InvalidArgumentError
 
 SINGULAR = 1e-10  # of a matrix with rows and columns of unit size: what is smaller is zero
@@ -39,7 +40,7 @@ class Rest(eqx.Module):
 def find_rest(A: Any, B: Any, C: Any, K: Any, *, follow: Sequence[int]) -> Rest:
     """The rest of a plant, or of every plant of a batch, and its pace under K; raises if there is none."""
     A, B, C, K = (np.asarray(matrix) for matrix in (A, B, C, K))
-    n, follow = A.shape[-1], list(follow)
+    n, follow = A.shape[-1], list(read_indices("follow", follow, below=C.shape[-2]))
     rests, paces = np.empty((*A.shape[:-2], n + B.shape[-1], len(follow))), np.empty(A.shape[:-2])
     for index in np.ndindex(A.shape[:-2]):
         rest = _find_one(A[index], B[index], C[index], follow)

@@ -15,6 +15,8 @@ import numpy as np
 
 from lqgap.errors import InvalidArgumentError
 
+TEXTS = ("time_unit", "inputs", "outputs")
+
 
 @dataclass(frozen=True)
 class Signals:
@@ -44,7 +46,12 @@ class Signals:
         if self.dt is None and self.rate_limits != ():
             raise InvalidArgumentError("rate_limits are changes per unit of time, and dt is not known")
         for field in dataclasses.fields(self):  # a static field of families, which must have a hash
-            object.__setattr__(self, field.name, _freeze(getattr(self, field.name)))
+            value, kind = _freeze(getattr(self, field.name)), str if field.name in TEXTS else float
+            is_left_out = value is None and field.name == "dt"
+            if not is_left_out and not all(isinstance(leaf, kind) for leaf in _leaves(value)):
+                what = "texts" if kind is str else "numbers"
+                raise InvalidArgumentError(f"{field.name} is {value!r:.100}, expected {what}")
+            object.__setattr__(self, field.name, value)
 
     def of_size(self, *, num_inputs: int, num_outputs: int) -> "Signals":
         """The same with a pair of limits and a rate for every input; raises where sizes do not fit."""
@@ -74,6 +81,11 @@ def _freeze(value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
         return tuple(map(_freeze, value))
     return float(value) if _is_number(value) else value
+
+
+def _leaves(value: Any) -> list[Any]:
+    """The entries of nested tuples, or a value alone."""
+    return [leaf for part in value for leaf in _leaves(part)] if isinstance(value, tuple) else [value]
 
 
 def _pairs(limits: Any, size: int) -> tuple[tuple[float, float], ...]:

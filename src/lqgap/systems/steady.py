@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from lqgap.arguments import MatrixLike, read_record
 from lqgap.systems.innovation import correct_by_gain
 from lqgap.systems.lqg import LQG
-from lqgap.systems.optimum import Optimum, require_optimum_of
+from lqgap.systems.optimum import Optimum
 
 
 def steady_correct(
@@ -42,7 +42,6 @@ def steady_step(
 
 def steady_beliefs(optimum: Optimum, plant: LQG, y: MatrixLike, u: MatrixLike) -> Float[Array, "time state"]:
     """xhat_{t|t} along a record, rows (time, output) and (time, input)."""
-    require_optimum_of(optimum, plant)
     y, u = read_record(y, u, num_outputs=plant.num_outputs, num_inputs=plant.num_inputs)
     return _steady_beliefs(optimum, plant, y, u)
 

@@ -7,12 +7,11 @@ from jaxtyping import Array, Float
 from lqgap.arguments import IntLike, MatrixLike, is_concrete, read_array, read_count, require_shape
 from lqgap.errors import InvalidArgumentError, InvalidSystemError
 from lqgap.linalg.psd import inverse_sqrt_psd, sqrt_psd
-from lqgap.systems.lqg import LQG, require_noise, require_output_cost, require_single
+from lqgap.systems.lqg import LQG, require_noise, require_output_cost
 
 
 def change_coordinates(plant: LQG, T: MatrixLike) -> LQG:
     """The plant in the state T x; costs, outputs and Markov parameters stay the same."""
-    require_single(plant)
     T = read_array("T", T, num_axes=2)
     require_shape("T", T, plant.A.shape, why="it maps states to states")
     if is_concrete(T) and not np.linalg.cond(np.asarray(T)) < 1e12:
@@ -40,7 +39,6 @@ def whiten(plant: LQG) -> LQG:
     The optimal costs stay the same. Plants of one class may be whitened together only if
     they have the same V, since the output is what all of them share.
     """
-    require_single(plant)
     if is_concrete(plant) and not np.linalg.cond(np.asarray(plant.W)) < 1e12:
         raise InvalidSystemError(
             "W is singular or nearly so: a plant with noise-free states cannot be whitened, and "
@@ -69,7 +67,6 @@ def delay_input(plant: LQG, steps: IntLike, *, longest: IntLike | None = None) -
         longest: keep this many past inputs (default `steps`), so that plants of different delay
             have one size. Past inputs beyond the delay are stable and have no effect.
     """
-    require_single(plant)
     steps = read_count("steps", steps, least=0)
     longest = steps if longest is None else read_count("longest", longest, least=0)
     if longest < steps:

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 from lqgap.arguments import ArrayLike, read_vector
 from lqgap.linalg.psd import log_det_psd, quadratic, solve_psd, symmetrize
 from lqgap.systems.lqg import LQG
-from lqgap.systems.optimum import Optimum, closed_loop_matrix, require_optimum_of
+from lqgap.systems.optimum import Optimum, closed_loop_matrix
 
 
 class ValueTarget(eqx.Module):
@@ -83,13 +83,13 @@ def bias_matrix(optimum: Optimum, plant: LQG) -> Float[Array, "state state"]:
 
 def bias(optimum: Optimum, plant: LQG, xhat: ArrayLike, y: ArrayLike) -> Float[Array, ""]:
     """h(xhat, y): what starting from here costs more than the average, up to a constant."""
-    xhat, y = _read_belief(optimum, plant, xhat), _read_output(plant, y)
+    xhat, y = _read_belief(plant, xhat), _read_output(plant, y)
     return quadratic(xhat, bias_matrix(optimum, plant)) + quadratic(y, plant.Q)
 
 
 def value_target(optimum: Optimum, plant: LQG, xhat: ArrayLike, u: ArrayLike) -> ValueTarget:
     """The bias after input u, by this plant's filter and cost, as a function of what is seen next."""
-    xhat, u = _read_belief(optimum, plant, xhat), _read_input(plant, u)
+    xhat, u = _read_belief(plant, xhat), _read_input(plant, u)
     predicted = plant.A @ xhat + plant.B @ u
     sigma = predicted - optimum.L @ (plant.C @ predicted)
     zeta = bias_matrix(optimum, plant)
@@ -105,15 +105,14 @@ def bellman_backup(
     optimum: Optimum, plant: LQG, xhat: ArrayLike, y: ArrayLike, u: ArrayLike
 ) -> Float[Array, ""]:
     """The cost of this step plus the expected bias of the next, under input u."""
-    xhat, y, u = _read_belief(optimum, plant, xhat), _read_output(plant, y), _read_input(plant, u)
+    xhat, y, u = _read_belief(plant, xhat), _read_output(plant, y), _read_input(plant, u)
     expected_output = plant.C @ (plant.A @ xhat + plant.B @ u)
     target = value_target(optimum, plant, xhat, u)
     unseen = 0.0 if plant.Qx is None else jnp.sum(plant.Qx * optimum.Sigma_filtered)
     return plant.cost(xhat, y, u) + unseen + target.mean(expected_output, optimum.S)
 
 
-def _read_belief(optimum: Optimum, plant: LQG, xhat: ArrayLike) -> Array:
-    require_optimum_of(optimum, plant)
+def _read_belief(plant: LQG, xhat: ArrayLike) -> Array:
     return read_vector("xhat", xhat, size=plant.num_states, why="it estimates the state")
 
 

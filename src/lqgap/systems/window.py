@@ -26,7 +26,7 @@ from lqgap.linalg.psd import inverse_sqrt_psd
 from lqgap.systems.innovation import complete
 from lqgap.systems.lqg import LQG
 from lqgap.systems.markov import predictor_markov_parameters
-from lqgap.systems.optimum import Optimum, filter_matrix, predictor_matrix, require_optimum_of
+from lqgap.systems.optimum import Optimum, filter_matrix, predictor_matrix
 
 MAX_LENGTH = 2_000  # of a window that is searched for
 
@@ -52,7 +52,6 @@ class ClippedFilter(eqx.Module):
     length: int = eqx.field(static=True)
 
     def __init__(self, optimum: Optimum, plant: LQG, *, length: IntLike):
-        require_optimum_of(optimum, plant)
         self.length = read_count("length", length, least=1)
         self.transition = filter_matrix(optimum, plant)
         self.forget = jnp.linalg.matrix_power(self.transition, self.length)

@@ -1,5 +1,6 @@
 """The theory with numbers: constants and bounds of a class, what no policy can beat, what a log certifies."""
 
+from lqgap.arguments import check_calls
 from lqgap.theory.certificates.bracket import Certificate, certify
 from lqgap.theory.certificates.deployment import (
     DeploymentCertificate,
@@ -38,3 +39,4 @@ __all__ = [
     "sample_features",
     "selection_constant",
 ]
+check_calls(globals())

@@ -1,5 +1,6 @@
 """The two oracles: robust adversarial training and domain randomisation."""
 
+from lqgap.arguments import check_calls
 from lqgap.training.options import TrainingOptions
 from lqgap.training.result import TrainingResult
 from lqgap.training.robust import train_randomized, train_robust
@@ -14,3 +15,4 @@ __all__ = [
     "train_randomized",
     "train_robust",
 ]
+check_calls(globals())

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from lqgap.arguments import read_count, read_positive
-from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import read_precision
 from lqgap.policies import AbstractPolicy
 from lqgap.policies.stake import read_probe
@@ -85,14 +84,3 @@ class TrainingOptions:
     def validation_rollouts_for(self, num_members: int) -> int:
         """Rollouts of every member in each validation of a class of this size."""
         return self.validation_rollouts or max(128, 4096 // num_members)
-
-
-def read_options(options: Any) -> TrainingOptions:
-    """Options, or the defaults for None."""
-    if options is None:
-        return TrainingOptions()
-    if not isinstance(options, TrainingOptions):
-        raise InvalidArgumentError(
-            f"options is a {type(options).__name__}, expected lqgap.training.TrainingOptions"
-        )
-    return options

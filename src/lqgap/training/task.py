@@ -19,6 +19,7 @@ from lqgap.evaluation.arguments import cast, read_horizon, read_precision, requi
 from lqgap.evaluation.estimate import have_light_tails
 from lqgap.evaluation.gap import estimate_gaps, have_optimum, references_of
 from lqgap.evaluation.worst import BATCH, WorstFound
+from lqgap.files import read_path
 from lqgap.policies import AbstractPolicy, ModelBank, ProbingBank
 from lqgap.policies.limits import Limits, read_limits
 from lqgap.policies.policy import require_policy
@@ -30,7 +31,7 @@ from lqgap.training.answer import answers, tilt_of
 from lqgap.training.checkpoint import Checkpoint
 from lqgap.training.engine import BY_THEN, DrawFn, Stage, TrainingState, make_trainer
 from lqgap.training.objective import AbstractObjective, is_exact, make_objective, split
-from lqgap.training.options import TrainingOptions, read_options
+from lqgap.training.options import TrainingOptions
 from lqgap.training.ranges import search_ranges
 from lqgap.training.result import TrainingResult
 
@@ -58,6 +59,12 @@ class Monitor:
     callback: Callable[[dict[str, float]], None] | None = None
     folder: str | pathlib.Path | None = None
 
+    def __post_init__(self) -> None:
+        if self.callback is not None and not callable(self.callback):
+            raise InvalidArgumentError(f"callback is {self.callback!r:.100}, expected a function")
+        if self.folder is not None:
+            read_path(self.folder)
+
 
 @dataclass
 class Outcome:
@@ -80,7 +87,7 @@ class TrainingTask:
         self.policy: AbstractPolicy = policy
         self.start: AbstractPolicy = policy
         self.key: Array = read_key(key)
-        self.options: TrainingOptions = read_options(options)
+        self.options: TrainingOptions = options or TrainingOptions()
         self.limits: Limits = read_limits(limits, num_inputs=policy.num_inputs)
         self.monitor: Monitor = monitor or Monitor()
         self.history: list[dict[str, float]] = []

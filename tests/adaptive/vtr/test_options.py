@@ -1,8 +1,8 @@
+import every_policy
 import pytest
 
 import lqgap as lg
 from lqgap.adaptive import VTROptions
-from lqgap.adaptive.vtr.options import read_options
 
 
 @pytest.mark.usefixtures("as_users_run_it")
@@ -11,8 +11,8 @@ def test_options_that_do_not_exist_are_named():
         VTROptions(confidence="hope")
     with pytest.raises(lg.InvalidArgumentError, match="selection is 'best', expected one of 'likelihood'"):
         VTROptions(selection="best")
-    with pytest.raises(lg.InvalidArgumentError, match="options is 'paper'"):
-        read_options("paper")
+    with pytest.raises(lg.InvalidArgumentError, match="options is a str, expected an lqgap"):
+        lg.adaptive.calibrate(every_policy.PLANTS[0], options="paper")
 
 
 def test_the_paper_is_a_preset():

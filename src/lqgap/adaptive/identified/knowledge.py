@@ -23,7 +23,6 @@ from lqgap.arguments import (
     MatrixLike,
     read_count,
     read_covariance,
-    read_flag,
     read_positive,
     read_square,
 )
@@ -44,7 +43,7 @@ STABLE = 1.0
 
 
 class UnknownPlant(eqx.Module):
-    """What is told of a plant that is to be identified.
+    """What is told of a plant that is to be identified, as `UnknownPlant.like(plant)` reads it off one.
 
     Args:
         order: an upper bound of the number of states.
@@ -87,7 +86,7 @@ class UnknownPlant(eqx.Module):
         )
         root = np.linalg.inv(np.linalg.cholesky(np.asarray(self.R))).T
         self.probe = jnp.asarray(read_positive("excitation", excitation) * root / math.sqrt(len(root)))
-        self.chooses_order = read_flag("chooses_order", chooses_order)
+        self.chooses_order = chooses_order
         self.stabilizer = read_stabilizer(stabilizer, self.num_inputs, self.num_outputs)
 
     @property
@@ -139,16 +138,6 @@ class UnknownPlant(eqx.Module):
         return UnknownPlant(**(told | how))
 
 
-def require_unknown(plant: Any) -> UnknownPlant:
-    """The argument, if it is what a learner without a class may be told."""
-    if not isinstance(plant, UnknownPlant):
-        raise InvalidArgumentError(
-            f"plant is a {type(plant).__name__}, expected an UnknownPlant: sizes and the cost, as "
-            f"UnknownPlant.like(plant) reads them off a plant or a class"
-        )
-    return plant
-
-
 def window_for(members: Finite) -> int:
     """The lags after which what the slowest predictor of a class leaves out is a hundredth."""
     systems, optima = members.systems, members.optima()
@@ -161,10 +150,6 @@ def read_stabilizer(stabilizer: Any, inputs: int, outputs: int) -> AbstractLinea
     """The argument, if it is a linear policy that fits; zero input, if it is left out."""
     if stabilizer is None:
         return Zero(num_inputs=inputs, num_outputs=outputs)
-    if not isinstance(stabilizer, AbstractLinearPolicy):
-        raise InvalidArgumentError(
-            f"stabilizer is a {type(stabilizer).__name__}, expected a linear policy, such as LinearDynamic"
-        )
     if (stabilizer.num_inputs, stabilizer.num_outputs) != (inputs, outputs):
         raise InvalidArgumentError(
             f"stabilizer has {stabilizer.num_inputs} inputs and {stabilizer.num_outputs} outputs, expected "

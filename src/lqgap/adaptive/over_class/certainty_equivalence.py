@@ -23,7 +23,7 @@ from lqgap.adaptive.over_class.candidates import (
     ClassMemory,
     refutation,
 )
-from lqgap.arguments import FloatLike, IntLike, read_positive
+from lqgap.arguments import FloatLike, IntLike, read_not_negative
 from lqgap.simulators.finite import Members
 
 
@@ -52,7 +52,7 @@ class CertaintyEquivalence(AbstractClassLearner):
         self.refuted_at = refutation(delta, len(self.members))
         optima = self.members.optima()
         unit = jnp.mean(optima.J) * jnp.mean(jnp.linalg.inv(optima.M), axis=0) / self.num_inputs
-        sigma = 0.0 if probing == 0 else read_positive("probing", probing)
+        sigma = read_not_negative("probing", probing)
         self.probe_root = sigma * jnp.linalg.cholesky(unit)
 
     def first(self) -> None:

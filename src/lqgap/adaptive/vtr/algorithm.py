@@ -35,7 +35,7 @@ from lqgap.adaptive.vtr.between import Between, Estimate, Model
 from lqgap.adaptive.vtr.calibration import VTRConstants, foreseeable_warnings, read_constants
 from lqgap.adaptive.vtr.evidence import Evidence, MemberFilters
 from lqgap.adaptive.vtr.fallback import require_fallback, stabilizer_or_none, zero_or_stabilizer
-from lqgap.adaptive.vtr.options import VTROptions, read_options
+from lqgap.adaptive.vtr.options import VTROptions
 from lqgap.adaptive.vtr.plans import Plans
 from lqgap.adaptive.vtr.refinement import refine
 from lqgap.adaptive.vtr.selection import ModelSelection
@@ -135,7 +135,7 @@ class LQGVTR(AbstractLearner):
         family: AbstractFamily | Finite | None = None,
         fallback: AbstractPolicy | None = None,
     ):
-        self.options = options = read_options(options)
+        self.options = options = options or VTROptions()
         self.members = Finite.of(members) if family is None else refine(family, Finite.of(members))
         self.last_step = (
             None if horizon is None else read_count("horizon", horizon, least=1, most=100_000_000)

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from lqgap.adaptive.vtr.options import VTROptions, read_options
+from lqgap.adaptive.vtr.options import VTROptions
 from lqgap.adaptive.vtr.selection import ModelSelection
 from lqgap.arguments import FloatLike, read_count, read_positive, read_probability
 from lqgap.errors import InvalidArgumentError
@@ -111,7 +111,7 @@ def calibrate(
     options: VTROptions | None = None,
 ) -> VTRConstants:
     """Constants of the size of what the members' own controllers meet, without knowledge of the truth."""
-    members, options = Finite.of(members), read_options(options)
+    members, options = Finite.of(members), options or VTROptions()
     delta, weighting = read_probability("delta", delta), options.weighting
     members = members.in_coordinates(common_coordinates(members.systems))
     if options.confidence == "likelihood" and not options.alarm.startswith("ball"):

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import equinox as eqx
 
-from lqgap.errors import InvalidArgumentError
+from lqgap.policies.policy import require_one_of
 from lqgap.policies.stake import read_probe
 
 CHOICES = {
@@ -73,15 +73,4 @@ class VTROptions(eqx.Module):
 
     def __check_init__(self) -> None:
         for name, allowed in CHOICES.items():
-            value: Any = getattr(self, name)
-            if value not in allowed:
-                raise InvalidArgumentError(
-                    f"{name} is {value!r}, expected one of {', '.join(map(repr, allowed))}"
-                )
-
-
-def read_options(options: Any) -> VTROptions:
-    """The argument, if it is a set of options; the default for None."""
-    if options is not None and not isinstance(options, VTROptions):
-        raise InvalidArgumentError(f"options is {options!r}, expected VTROptions(...)")
-    return options or VTROptions()
+            require_one_of(name, getattr(self, name), allowed)

@@ -19,8 +19,6 @@ def refine(family: AbstractFamily | Finite, members: Finite) -> Finite:
     """A grid of the family of up to 128 members that have an optimum, if it is finer than the members."""
     if isinstance(family, Finite):
         return members
-    if not isinstance(family, AbstractFamily):
-        raise InvalidArgumentError(f"family is {family!r}, expected a family of simulators")
     choices = math.prod(len(parameter.choices) for parameter in family.parameters if parameter.choices)
     free = sum(not parameter.choices for parameter in family.parameters)
     points = int((MAX_REFINED / choices) ** (1 / max(free, 1)) + 1e-9)

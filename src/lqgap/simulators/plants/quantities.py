@@ -105,7 +105,7 @@ def _family_of(signals: Signals, build: Callable[P, LQG]) -> Callable[P, Paramet
 
 
 def _read_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise InvalidArgumentError(f"{name} is {value!r}, expected {' or '.join(map(repr, choices))}")
     return value
 

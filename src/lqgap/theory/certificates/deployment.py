@@ -84,7 +84,7 @@ def certify_deployments(
     prior: Finite | None = None,
 ) -> DeploymentCertificate:
     """The certificates of many logs of one length: the same type, with a leading axis."""
-    require_class(members, prior)
+    require_class(members)
     delta = read_probability("delta", delta)
     if isinstance(members, AbstractFamily) and not members.is_traceable:
         raise InvalidArgumentError(

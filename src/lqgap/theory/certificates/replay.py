@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from lqgap.arguments import read_count, read_record
+from lqgap.arguments import read_count, read_list, read_record
 from lqgap.batches import chunk_size, chunks, in_turn, take
 from lqgap.errors import InvalidArgumentError, NotConvergedError
 from lqgap.evaluation.arguments import MAX_HORIZON
@@ -128,7 +128,8 @@ class Logs(eqx.Module):
 
 def read_logs(y: Any, u: Any, systems: LQG, *, horizon: Any) -> Logs:
     """Records of (y, u), all of one length, for plants like these."""
-    if len(y) != len(u) or len(y) == 0:
+    y, u = read_list("y", y), read_list("u", u)
+    if len(y) != len(u):
         raise InvalidArgumentError(
             f"there are {len(y)} records of y and {len(u)} of u, expected as many of both"
         )

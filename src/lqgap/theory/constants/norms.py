@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lqgap.errors import InvalidArgumentError
+from lqgap.policies.policy import require_one_of
 from lqgap.simulators import Audit, check_assumptions
 from lqgap.systems.lqg import require_noise, require_output_cost
 
@@ -71,10 +71,7 @@ def contracting(audit: Audit) -> Audit:
 
 def uniform_norms(audit: Audit, *, certificate: str = "filter") -> Norms:
     """N_P, N_Sigma and N_L as the theory bounds them from the other constants, corrected."""
-    if certificate not in CERTIFICATES:
-        raise InvalidArgumentError(
-            f"certificate is {certificate!r}, expected one of {', '.join(CERTIFICATES)}"
-        )
+    require_one_of("certificate", certificate, CERTIFICATES)
     found, systems = audit.constants, audit.members.systems
     suffix = "_filter" if certificate == "filter" else ""
 

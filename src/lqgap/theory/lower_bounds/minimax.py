@@ -19,12 +19,13 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from lqgap.arguments import IntLike, read_count
+from lqgap.arguments import IntLike, read_count, read_list
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.evaluation.arguments import MAX_HORIZON
 from lqgap.evaluation.gap import have_optimum, references_of
 from lqgap.evaluation.worst import spread_starts
+from lqgap.policies.policy import require_one_of
 from lqgap.simulators import Finite
 from lqgap.simulators.family import AbstractFamily
 from lqgap.simulators.finite import Members as MembersLike
@@ -85,11 +86,8 @@ def minimax_lower_bound(
 def _read_kinds(kinds: Sequence[str] | None, known: Sequence[str]) -> Sequence[str]:
     if kinds is None:
         return known
-    if isinstance(kinds, str) or not kinds:
-        raise InvalidArgumentError(f"kinds is {kinds!r}, expected a list with some of {', '.join(known)}")
-    for kind in kinds:
-        if kind not in known:
-            raise InvalidArgumentError(f"kinds has {kind!r}, expected some of {', '.join(known)}")
+    for kind in read_list("kinds", kinds):
+        require_one_of("kinds", kind, tuple(known))
     return kinds
 
 

@@ -21,9 +21,9 @@ import numpy as np
 
 from lqgap.arguments import FloatLike, read_count, read_positive
 from lqgap.errors import InvalidArgumentError
+from lqgap.policies.policy import require_one_of
 from lqgap.simulators import Finite
 from lqgap.systems import LQG, closed_loop_matrix, solve
-from lqgap.systems.lqg import require_single
 
 RATES = {"corrected": 0.25, "printed": 0.5}
 MAX_HORIZON = 10_000_000
@@ -50,10 +50,8 @@ def overactuated_class(
         radius: how it shrinks with the horizon.
     """
     plant = nominal_plant() if plant is None else plant
-    require_single(plant)
     horizon = read_count("horizon", horizon, least=1, most=MAX_HORIZON)
-    if radius not in RATES:
-        raise InvalidArgumentError(f"radius is {radius!r}, expected 'corrected' or 'printed'")
+    require_one_of("radius", radius, tuple(RATES))
     size = read_positive("c", c) * horizon ** -RATES[radius]
     D = size * np.outer(_state_direction(plant), _idle_input(plant))
     members = [LQG(**(plant.matrices() | {"B": plant.B + sign * D})) for sign in (-1, 1)]
