@@ -178,7 +178,7 @@ def test_an_input_that_is_not_finite_never_leaves():
 
 @pytest.mark.usefixtures("as_users_run_it")
 def test_only_policies_are_controlled_with():
-    with pytest.raises(lg.InvalidArgumentError, match="expected an lqgap policy"):
+    with pytest.raises(lg.InvalidArgumentError, match=r"expected an lqgap\.policies\.AbstractPolicy"):
         lg.Controller("policy")
 
 
@@ -260,3 +260,62 @@ def test_references_are_real_signals_about_an_operating_point():
     for y in np.random.default_rng(0).normal(size=(4, 2)):
         u = about(y + np.array([10.0, 20.0]), reference=[20.5])
         np.testing.assert_allclose(u, plain(y, reference=[0.5]) + 3.0, rtol=1e-12)
+
+
+class Compiled:
+    """How many programs were compiled since it was made."""
+
+    def __init__(self):
+        self.count = 0
+        jax.monitoring.register_event_duration_secs_listener(self)
+
+    def __call__(self, event, _seconds, **_other):
+        self.count += event == "/jax/core/compile/backend_compile_duration"
+
+
+@pytest.mark.parametrize("name", ["StationaryLQG", "ModelBank thompson", "RandomProbe"])
+def test_a_loop_compiles_nothing(tmp_path, name):
+    policy = every_policy.make_policies()[name]
+    controller = lg.Controller(policy, follow=[0], limits=(-1, 1), nan_is_lost=True, ends=True)
+    key, compiled = jax.random.key(3), Compiled()
+    controller(np.ones(2), reference=[1.0])
+    controller([1, 2], applied=[0.5])
+    controller(np.array([1.0, np.nan]), reference=2)
+    controller(None)
+    controller.save(tmp_path / "state")
+    controller.reset()
+    controller.reset(key=key)
+    controller.restore(tmp_path / "state")
+    controller(np.ones(2))
+    assert compiled.count == 0
+    jax.jit(lambda x: x + 1)(np.ones(7))
+    assert compiled.count == 1  # this one is seen
+
+
+@pytest.mark.parametrize("dtype", [int, float])
+def test_a_lost_whole_number_is_a_lost_one(dtype):
+    y, mask = np.array([3, 5], dtype=dtype), [False, True]
+    reading = np.ma.masked_array(y, mask=mask)
+    here, there = (lg.Controller(StationaryLQG(PLANT), nan_is_lost=True) for _ in range(2))
+    np.testing.assert_array_equal(here(reading), there([3.0, np.nan]))
+    with pytest.raises(lg.InvalidArgumentError, match="nan_is_lost=True"):
+        lg.Controller(StationaryLQG(PLANT))(reading)
+
+
+@pytest.mark.usefixtures("as_users_run_it")
+@pytest.mark.parametrize("flag", ["nan_is_lost", "ends"])
+def test_flags_are_true_or_false(flag):
+    with pytest.raises(lg.InvalidArgumentError, match=f"{flag} is 'no', expected True or False"):
+        lg.Controller(StationaryLQG(PLANT), **{flag: "no"})
+
+
+def test_without_double_precision_it_is_neither_made_nor_asked():
+    policy = StationaryLQG(PLANT)
+    controller = lg.Controller(policy)
+    jax.config.update("jax_enable_x64", False)
+    try:
+        for act in (lambda: lg.Controller(policy), lambda: controller(None), lambda: controller(np.ones(2))):
+            with pytest.raises(lg.PrecisionError, match="32-bit mode"):
+                act()
+    finally:
+        jax.config.update("jax_enable_x64", True)

@@ -4,11 +4,11 @@
     while True:
         plant.write(controller(plant.read()))
 
-The step is compiled when the controller is made, so that the first call is as fast as the others. `save` and
-`restore` carry over what it knows where a process has to start again: it goes on as before, to the bit.
+All that a loop may ask for is compiled when the controller is made, so that the first call, the first
+reference and the first `reset` are as fast as the others. `save` and `restore` carry over what it knows
+where a process has to start again: it goes on as before, to the bit.
 """
 
-import operator
 import os
 import warnings
 from collections.abc import Sequence
@@ -19,13 +19,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from lqgap.arguments import ArrayLike, read_key
+from lqgap.arguments import (
+    ArrayLike,
+    read_indices,
+    read_key,
+    read_numbers,
+    require_double_precision,
+)
 from lqgap.errors import InvalidArgumentError, LqgapWarning, NotConvergedError
 from lqgap.policies.limits import Limits, LimitsLike, read_limits
-from lqgap.policies.policy import AbstractPolicy, Memory, require_policy
+from lqgap.policies.policy import AbstractPolicy, Memory
 from lqgap.policies.target import aim
 from lqgap.states import fingerprint, read_state, strongly_typed, write_state
-from lqgap.systems.setpoints import Rest
 
 KIND = "controller"
 
@@ -60,27 +65,29 @@ class Controller:
         ends: bool = False,
         operating_point: tuple[ArrayLike, ArrayLike] = (0.0, 0.0),
     ):
-        self.policy = require_policy("policy", policy)
-        self._key = jax.random.key(0) if key is None else read_key(key)
+        self.policy = policy
+        require_double_precision()
+        key = jax.random.key(0) if key is None else read_key(key)
         self.nan_is_lost = nan_is_lost
         self._lost = np.full(policy.num_outputs, np.nan)
         self._last_step = np.inf if policy.horizon is None else policy.horizon
-        if policy.horizon is not None and not ends:
+        if not ends and policy.horizon is not None:
             warnings.warn(
                 f"the policy was made for steps 0..{policy.horizon}, and will raise an error at step "
                 f"{policy.horizon + 1}: use one without a horizon (ModelBank(systems), or a study with "
                 f"ends = false), or say ends=True if the task ends there",
                 LqgapWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         sizes = (policy.num_inputs, policy.num_outputs)
         self._u0, self._y0 = _read_point(operating_point, sizes)
-        self.follow = _read_follow(follow, policy.num_outputs)
-        self._rest = policy.rest(self.follow) if self.follow else None
-        self._start(self._key)
+        self.follow = read_indices("follow", follow, below=policy.num_outputs, least=0)
         allowed = read_limits(limits, num_inputs=policy.num_inputs).about(self._u0)
-        self._step, self._aim = _compile(policy, allowed, self._template, self._rest)
+        self._begin, self._step, self._aim = _compile(policy, key, allowed, self.follow)
+        self._start(jax.random.key_data(key))
         self._step(self._leaves, self._lost, self._applied)
+        if self.follow:
+            self._aim_at(self._y0[list(self.follow)])
 
     @property
     def u_last(self) -> np.ndarray:
@@ -89,8 +96,7 @@ class Controller:
 
     def reset(self, *, key: PRNGKeyArray | None = None) -> None:
         """Forget everything, as before the first observation; without a key, with new chance."""
-        self._key = jax.random.split(self._key)[0] if key is None else read_key(key)
-        self._start(self._key)
+        self._start(self._begin(self._key)[1] if key is None else jax.random.key_data(read_key(key)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all that it has learned and remembers; a file in that place is replaced at once."""
@@ -105,19 +111,15 @@ class Controller:
             owner=fingerprint(self.policy),
             refusal="of a controller with another policy",
         )
-        self._leaves, self._applied, time, key = state
+        self._leaves, self._applied, time, self._key = state
         self._u_last, self._time = np.array(self._applied), int(time)
-        self._key = jax.random.wrap_key_data(key, impl=jax.random.key_impl(self._key))
 
     @property
     def _state(self) -> tuple[Any, ...]:
-        return self._leaves, self._applied, np.asarray(self._time), jax.random.key_data(self._key)
+        return self._leaves, self._applied, np.asarray(self._time), self._key
 
-    def _start(self, key: PRNGKeyArray) -> None:
-        self._template = self.policy.init(key)
-        if self._rest is not None:
-            self._template = aim(self._template, self._rest, jnp.zeros(len(self.follow)))
-        self._leaves = _flatten(self._template)
+    def _start(self, key: Array) -> None:
+        self._key, self._leaves = key, self._begin(key)[0]
         self._u_last = np.zeros(self.policy.num_inputs)
         self._applied = jnp.asarray(self._u_last)
         self._time = 0
@@ -131,6 +133,7 @@ class Controller:
             applied: what the plant received one step ago, where that is measured; by default, the input
                 returned by the last call.
         """
+        require_double_precision()
         if self._time > self._last_step:
             raise InvalidArgumentError(
                 f"the policy was made for steps 0..{self._last_step}, and this is step {self._time}: reset "
@@ -167,11 +170,7 @@ class Controller:
         )
 
     def _read(self, name: str, value: Any, size: int, nan_allowed: bool) -> np.ndarray:
-        # A masked entry is a lost one.
-        array = np.asarray(np.ma.filled(value, np.nan) if isinstance(value, np.ma.MaskedArray) else value)
-        if array.dtype.kind not in "iuf":
-            raise InvalidArgumentError(f"{name} is {value!r}, expected {size} numbers")
-        vector = array.astype(np.float64)
+        vector = read_numbers(name, value)
         if vector.ndim == 0 and size == 1:
             vector = vector[None]
         if vector.shape != (size,):
@@ -205,31 +204,31 @@ def _read_point(point: Any, sizes: tuple[int, int]) -> list[np.ndarray]:
     return values
 
 
-def _compile(policy: AbstractPolicy, limits: Limits, memory: Memory, rest: Rest | None) -> tuple[Any, Any]:
-    """The step and the change of a reference, with the policy's own arrays as constants.
+def _compile(policy: AbstractPolicy, key: PRNGKeyArray, limits: Limits, follow: Sequence[int]) -> Any:
+    """The beginning, the step and the change of a reference, with the policy's own arrays as constants.
 
-    The memory goes in and out as a list of plain arrays, and the input is handed on as it comes out:
-    rebuilding types and moving arrays would take most of the time.
+    The memory goes in and out as a list of plain arrays, keys too, and the input is handed on as it comes
+    out: rebuilding types and moving arrays would take most of the time.
     """
+    impl, rest = jax.random.key_impl(key), policy.rest(follow) if follow else None
+
+    def start(key: PRNGKeyArray) -> Memory:
+        memory = policy.init(key)
+        return memory if rest is None else aim(memory, rest, jnp.zeros(len(follow)))
+
+    def begin(key: Array) -> tuple[list[Array], Array]:
+        typed = jax.random.wrap_key_data(key, impl=impl)
+        return _flatten(start(typed)), jax.random.key_data(jax.random.split(typed)[0])
 
     def step(leaves: list[Array], y: Array, u_last: Array) -> tuple[list[Array], Array]:
-        new_memory, u = policy.step(_unflatten(memory, leaves), y, u_last)
+        new_memory, u = policy.step(_unflatten(memory, leaves, impl), y, u_last)
         return _flatten(new_memory), limits.clip(u, u_last)
 
     def change(leaves: list[Array], reference: Array) -> list[Array]:
-        return _flatten(aim(_unflatten(memory, leaves), rest, reference)) if rest else leaves
+        return _flatten(aim(_unflatten(memory, leaves, impl), rest, reference)) if rest else leaves
 
-    return jax.jit(step), jax.jit(change)
-
-
-def _read_follow(follow: Any, num_outputs: int) -> tuple[int, ...]:
-    try:
-        numbers = tuple(operator.index(number) for number in follow)
-    except TypeError:
-        numbers = (-1,)
-    if not set(numbers) <= set(range(num_outputs)) or len(set(numbers)) < len(numbers):
-        raise InvalidArgumentError(f"follow is {follow!r}, expected numbers of outputs below {num_outputs}")
-    return numbers
+    memory = jax.eval_shape(start, key)
+    return jax.jit(begin), jax.jit(step), jax.jit(change)
 
 
 def _flatten(memory: Memory) -> list[Array]:
@@ -237,10 +236,10 @@ def _flatten(memory: Memory) -> list[Array]:
     return strongly_typed(leaves)
 
 
-def _unflatten(template: Memory, leaves: list[Array]) -> Memory:
+def _unflatten(template: Memory, leaves: list[Array], impl: Any) -> Memory:
     shapes, structure = jax.tree.flatten(template)
     typed = [
-        jax.random.wrap_key_data(leaf, impl=jax.random.key_impl(shape)) if _is_key(shape) else leaf
+        jax.random.wrap_key_data(leaf, impl=impl) if _is_key(shape) else leaf
         for leaf, shape in zip(leaves, shapes, strict=True)
     ]
     return jax.tree.unflatten(structure, typed)
