@@ -42,3 +42,13 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path):
     where = Where(processes=1, scheduler="nonsense://nowhere", dask_local=False)
     with pytest.raises(lg.InvalidArgumentError, match="no Dask scheduler at nonsense"):
         run_sweep(None, tmp_path, over=["seed=0"], where=where, as_json=False, **OPTIONS)
+
+
+def test_a_function_is_not_imported_without_trust_and_no_worker_starts(tmp_path, monkeypatch):
+    path = tmp_path / "study.toml"
+    path.write_text('[plant]\npython = "os:getcwd"\n')
+    monkeypatch.setattr("lqgap.experiments.sweep.run_all", lambda *_, **__: pytest.fail("workers start"))
+    where = Where(processes=1, scheduler=None, dask_local=False)
+    with pytest.raises(lg.InvalidStudyError, match=r"line 2: plant.python: .* read it, then add --trust"):
+        run_sweep(path, tmp_path / "out", over=["seed=0,1"], where=where, as_json=True, **OPTIONS)
+    assert not (tmp_path / "out").exists()

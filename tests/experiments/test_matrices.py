@@ -3,8 +3,10 @@ import pytest
 from heating import heat, rooms
 
 import lqgap as lg
+from lqgap.experiments.family import make_family
 from lqgap.experiments.matrices import family_of_matrices
 from lqgap.experiments.parsing import parse_study
+from lqgap.experiments.plants import make_members
 from lqgap.experiments.transfer import transfer
 from lqgap.policies import Integrated
 
@@ -138,3 +140,28 @@ def test_the_bank_of_a_study_of_two_rooms_holds_their_temperatures(tmp_path):
         assert heat(policy, *truth) < 0.1  # K
     assert len(record.responses) == 2
     assert len(record.responses[0].y[0][0]) == 3
+
+
+@pytest.mark.parametrize("time", ["", "dt = 0.1\n", "dt = 0.1\ndelay = 0.05\n"])
+@pytest.mark.parametrize(
+    ("name", "matrix", "message"),
+    [
+        ("W", "[[0, 1, 0], [0, 0.03, 0], [0, 0, 5e11]]", "W is not symmetric"),
+        ("W", "[[0, 1, 0], [1, 0.03, 0], [0, 0, 5e11]]", "W .*is not positive semidefinite"),
+        ("W", "[[1, 0, 0], [0, '2 - b', 0], [0, 0, 5e11]]", "W .*is not positive semidefinite"),
+        ("V", "[[-1.0]]", "V .*is not positive semidefinite"),
+        ("S0", "[[-1, 0, 0], [0, 1, 0], [0, 0, 1e15]]", "S0 .*is not positive semidefinite"),
+        ("Q", "[[-1e-9]]", "Q .*is not positive semidefinite"),
+        ("R", "[[0.0]]", "R .*is not positive definite"),
+    ],
+)
+def test_a_matrix_that_is_no_covariance_or_weight_is_named_with_its_line(
+    tmp_path, time, name, matrix, message
+):
+    text = (
+        "[plant]\nA = [[0.5, 0, 0], [0, 0.5, 0], [0, 0, 0.5]]\nB = [[0], [0], ['b']]\nC = [[1, 0, 0]]\n"
+        f"{name} = {matrix}\n{time}parameters = {{b = [1, 3]}}"
+    )
+    study, source = parse_study(text, name="study.toml", folder=tmp_path)
+    with pytest.raises(lg.InvalidStudyError, match=f"line 5: plant.{name}: {message}"):
+        make_members(study, make_family(study, source), source)

@@ -124,7 +124,11 @@ def test_a_method_that_cannot_follow_is_recommended_only_where_no_set_point_is_a
 @pytest.mark.parametrize(
     ("old", "new", "error"),
     [
-        ("reference = 22.0", "reference = [22.0, 1.0]", "response.follow: it is .0, 1."),
+        (
+            "reference = 22.0",
+            "reference = [22.0, 1.0]",
+            "response.reference: it is .22.0, 1.0.: there are 1 outputs",
+        ),
         ("reference = 22.0", "reference = 20.0", "response.reference: it is the operating point"),
         ("load = 0.5", "load = [1.0, 2.0]", "response.load: .*1 inputs"),
         ("horizon = 5\n", "horizon = 5\nends = true\n", r"line \d+: response: it asks .* controllers stop$"),

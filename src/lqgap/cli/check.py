@@ -12,14 +12,14 @@ def run_check(path: Path | None, *, trust: bool, as_json: bool) -> None:
     prepare_jax()
     study, source = open_study(path)
 
-    from lqgap.experiments.family import make_family, signals_of
-    from lqgap.experiments.plants import make_members, make_real
+    from lqgap.experiments.plants import Plants
+    from lqgap.experiments.responses import make_schedule
     from lqgap.simulators import check_assumptions
 
-    family = make_family(study, source, trust=trust)
-    members = make_members(study, family, source)
-    make_real(study, family, source)
-    signals_of(study, family, source)
+    plants = Plants(study, source, trust=trust)
+    members, _, _ = plants.members, plants.real, plants.signals
+    if study.response is not None:
+        make_schedule(plants)
     report = check_assumptions(members)
     if as_json:
         print(report.to_json())

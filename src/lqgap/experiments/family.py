@@ -45,6 +45,7 @@ def make_family(study: Study, source: Source, *, trust: bool = False) -> Family:
     Args:
         trust: whether a study may name a Python function, which is then imported and called.
     """
+    require_trust(study.plant, source, trust=trust)
     try:
         match study.plant:
             case FamilyPlant():
@@ -54,9 +55,9 @@ def make_family(study: Study, source: Source, *, trust: bool = False) -> Family:
             case FilePlant():
                 family = _from_file(study.plant, source)
             case PythonPlant():
-                family = _from_python(study.plant.python, source, trust=trust)
+                family = _from_python(study.plant.python, source)
     except InvalidArgumentError as error:
-        raise _placed(error, source, ("plant",)) from None
+        raise _placed(error, source, place_of_member(error, study, otherwise="plant")) from None
     try:
         family = family if study.cost is None else _with_cost(family, study.cost)
     except InvalidArgumentError as error:
@@ -65,6 +66,16 @@ def make_family(study: Study, source: Source, *, trust: bool = False) -> Family:
         return add_loads(family, study)
     except LqgapError as error:
         raise _placed(error, source, ("plant", "loads")) from None
+
+
+def require_trust(plant: Any, source: Source, *, trust: bool) -> None:
+    """Raise if a study names a function that may not be imported."""
+    if isinstance(plant, PythonPlant) and not trust:
+        raise source.error(
+            ("plant", "python"),
+            f"{plant.python} is not imported, because that runs code of the study with your rights: read it, "
+            f"then add --trust",
+        )
 
 
 def add_loads(plants: Any, study: Study) -> Any:
@@ -158,13 +169,7 @@ def _from_file(plant: FilePlant, source: Source) -> Family:
     return Ball(systems, radius=plant.radius)
 
 
-def _from_python(target: str, source: Source, *, trust: bool) -> Family:
-    if not trust:
-        raise source.error(
-            ("plant", "python"),
-            f"{target} is not imported, because that runs code of the study with your rights: read it, then "
-            f"add --trust",
-        )
+def _from_python(target: str, source: Source) -> Family:
     module, _, name = target.partition(":")
     try:
         with _importing_from(source.folder.resolve()):

@@ -48,14 +48,18 @@ def family_of_matrices(plant: MatrixPlant, source: Source) -> ParameterBox:
         raise source.error(("plant", "parameters"), "every parameter is one number: there is no family")
     known["dt"] = plant.dt
 
-    def build(**values: Any) -> LQG:
+    def write(values: dict[str, Any]) -> tuple[LQG, Any, Any]:
         numbers = known | values
         filled = {name: jnp.stack([_fill(row, numbers) for row in rows]) for name, rows in given.items()}
         G, E = filled.pop("G", None), filled.pop("E", None)
-        written = LQG(**filled)
+        return LQG(**filled), G, E
+
+    def build(**values: Any) -> LQG:
+        written, G, E = write(values)
         if plant.dt is not None:
-            written = discretize(written, dt=plant.dt, delay=_fill(delays, numbers), longest=longest)
-            E = None if E is None else zero_order_hold(filled["A"], E, dt=plant.dt)[1]
+            E = None if E is None else zero_order_hold(written.A, E, dt=plant.dt)[1]
+            delay = _fill(delays, known | values)
+            written = discretize(written, dt=plant.dt, delay=delay, longest=longest)
         if G is not None:
             return correlate_noise(written, _pad(G, written.num_states))
         if E is None or plant.measured is None:
@@ -63,8 +67,13 @@ def family_of_matrices(plant: MatrixPlant, source: Source) -> ParameterBox:
         return measure_disturbance(written, _pad(E, written.num_states), **plant.measured.model_dump())
 
     box = ParameterBox(build, uncertain, signals=Signals(dt=plant.dt, time_unit=plant.time_unit))
+    list(map(write, [] if plant.dt is None else _ends(box)))  # what is sampled shows no more what was written
     longest = max(_longest(formula, box, known, source) for formula in delays)
     return box
+
+
+def _ends(box: ParameterBox) -> list[dict[str, float]]:
+    return [{each.name: getattr(each, end) for each in box.parameters} for end in ("low", "high")]
 
 
 def _read_matrix(

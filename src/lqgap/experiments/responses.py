@@ -59,8 +59,9 @@ def make_schedule(plants: Plants) -> Schedule:
     reference, (_, plant) = np.atleast_1d(np.asarray(asked.reference, dtype=float)), _middle(plants)
     follow = list(range(len(reference))) if asked.follow is None else asked.follow
     if len(follow) != len(reference) or not set(follow) <= set(range(plant.num_outputs)):
-        what = f"expected as many numbers of outputs below {plant.num_outputs} as references"
-        raise plants.source.error(("response", "follow"), f"it is {follow}: {what}")
+        key = "reference" if asked.follow is None else "follow"
+        what = f"there are {plant.num_outputs} outputs, and each one followed has its number and a reference"
+        raise plants.source.error(("response", key), f"it is {getattr(asked, key)}: {what}")
     step = reference - (np.asarray(plants.signals.y0)[follow] if plants.signals.y0 else 0.0)
     if not np.all(step):
         raise plants.source.error(("response", "reference"), "it is the operating point: there is no step")

@@ -80,7 +80,11 @@ def sweep(
         trust: whether studies may name a Python function.
         notice: told what a user should know, a line at a time.
     """
+    from lqgap.experiments.family import require_trust  # which loads JAX
+
     studies = combine(study, source, over)
+    for _, each in studies:
+        require_trust(each.plant, source, trust=trust)
     store = Store(Path(folder) / STORE)
     units = [Unit("sweep", each.model_dump(exclude={"title"}), seed=each.seed) for _, each in studies]
     found = [_known(store, unit, source) for unit in units]
