@@ -96,4 +96,6 @@ def require_names(given: Iterable[str], names: Iterable[str]) -> None:
     for name in given:
         if name not in names:
             hint = did_you_mean(name, names)
-            raise InvalidArgumentError(f"there is no parameter {name!r}, only {', '.join(map(str, names))}{hint}")
+            raise InvalidArgumentError(
+                f"there is no parameter {name!r}, only {', '.join(map(str, names))}{hint}"
+            )
