@@ -389,7 +389,7 @@ def _interop(folder):
 
 def _long(folder):
     """What compiles much even where it has little to do."""
-    _, _, members, family, _, _, _, key = _things()
+    _, _, members, _family, _, _, _, key = _things()
     t = lg.training
     linear = lg.policies.LinearDynamic(Dc=[[-0.1]])
     options = t.TrainingOptions(
