@@ -2,6 +2,7 @@ import io
 import sys
 import time
 
+import jax
 import pytest
 
 import lqgap as lg
@@ -99,3 +100,14 @@ def test_a_time_that_is_none_is_an_error(wrong, as_users_run_it):  # noqa: ARG00
 )
 def test_times_are_read_with_their_units(text, read):
     assert read_time(text) == read
+
+
+def test_memory_is_given_back_and_programs_only_if_asked(monkeypatch):
+    cleared = []
+    monkeypatch.setattr(jax, "clear_caches", lambda: cleared.append(1))
+    progress.release_memory()
+    assert not cleared
+    progress.release_memory(programs=True)
+    assert cleared == [1]
+    monkeypatch.setattr(progress.ctypes, "CDLL", lambda _: None)  # a system without glibc
+    progress.release_memory()

@@ -6,6 +6,7 @@ that can end early asks `is_spent` between its pieces, and then returns the best
 """
 
 import contextlib
+import ctypes
 import re
 import sys
 import threading
@@ -76,6 +77,18 @@ def held_file(name: str) -> Path | None:
     """The file of what work of this name holds when it is cut; None where nothing is kept."""
     folders = [budget.folder for budget in _BUDGETS.get() if budget.folder is not None]
     return folders[-1] / f"{name}.safetensors" if folders else None
+
+
+def release_memory(*, programs: bool = False) -> None:
+    """Give back what compiling has left behind, which glibc keeps: most of a gigabyte.
+
+    Args:
+        programs: whether compiled programs go, too; those that are asked for again are compiled again.
+    """
+    if programs:
+        sys.modules["jax"].clear_caches()
+    with contextlib.suppress(OSError, AttributeError):  # on other systems
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 @contextlib.contextmanager

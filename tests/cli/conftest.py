@@ -32,6 +32,7 @@ rollouts = 16
 def fast_bounds(monkeypatch):
     """Bounds of members only: those of ranges take half a minute, and have tests of their own."""
     monkeypatch.setattr(ranges, "BOUNDS", {})
+    monkeypatch.setattr("lqgap.experiments.bounds.release_memory", lambda **_: None)  # programs are shared
 
 
 @pytest.fixture

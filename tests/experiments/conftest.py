@@ -30,3 +30,4 @@ def finished(small, tmp_path_factory):
 def fast_bounds(monkeypatch):
     """Bounds of members only: those of ranges take half a minute, and have tests of their own."""
     monkeypatch.setattr(ranges, "BOUNDS", {})
+    monkeypatch.setattr("lqgap.experiments.bounds.release_memory", lambda **_: None)  # programs are shared

@@ -28,7 +28,6 @@ RESULTS = frozenset(
         "GapEstimate",
         "LinearStep",
         "LowerBound",
-        "LyapunovSolution",
         "Margins",
         "MarkovEstimate",
         "MarkovParameters",
@@ -142,7 +141,6 @@ def _systems(_):
         "steady_predict": _call(s.steady_predict, plant, x, one),
         "value_target": _call(s.value_target, *both, x, one),
         "velocity_form": _call(s.velocity_form, plant, load=0.1, drift=0.1),
-        "whiten": _call(s.whiten, plant),
         "zero_order_hold": _call(s.zero_order_hold, plant.A, plant.B, dt=0.1),
     }
 
@@ -158,7 +156,6 @@ def _linalg(_):
         "quadratic": _call(a.quadratic, jnp.ones(2), two),
         "riccati_recursion": _call(a.riccati_recursion, two, A, B, Q=two, R=one, num_steps=2),
         "riccati_step": _call(a.riccati_step, two, A, B, Q=two, R=one),
-        "solve_lyapunov": _call(a.solve_lyapunov, A, two),
         "solve_psd": _call(a.solve_psd, two, B),
         "solve_riccati": _call(a.solve_riccati, A, B, Q=two, R=one),
         "spectral_norm": _call(a.spectral_norm, B),

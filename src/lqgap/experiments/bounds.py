@@ -16,6 +16,7 @@ from lqgap.experiments.record import BoundRow, BoundsSheet, Series
 from lqgap.experiments.results import LowerBound, Theory
 from lqgap.experiments.study import Study
 from lqgap.experiments.units import Workspace
+from lqgap.progress import release_memory
 from lqgap.simulators import AbstractFamily, Finite
 from lqgap.systems import LQG
 from lqgap.theory import bounds, minimax_lower_bound
@@ -32,6 +33,7 @@ def lower_bound(workspace: Workspace) -> LowerBound:
 
     The bound of some corners holds for the class and for the ranges, that of the ranges for them alone.
     """
+    release_memory(programs=True)  # those of methods: the bound needs the memory
     study, family = workspace.study, workspace.plants.family
     corners = workspace.members.subset(_corners(workspace.members))
     # The sharpest kind if its sums are small enough, or else the one that always is.

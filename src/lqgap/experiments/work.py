@@ -1,7 +1,5 @@
 """The units of work of one study: looked up in a store, or computed and kept there."""
 
-import contextlib
-import ctypes
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -14,6 +12,7 @@ from lqgap.experiments.plants import Plants
 from lqgap.experiments.results import Result
 from lqgap.experiments.store import Finished, Store, Unit
 from lqgap.experiments.study import Study
+from lqgap.progress import release_memory
 
 # Name of a unit; seconds it took, None when it begins; what is left after it.
 Progress = Callable[[str, float | None, tuple[str, ...]], None]
@@ -83,7 +82,7 @@ class Work:
             known = Finished(result, None, time.perf_counter() - start)
             if self.store is not None:
                 self.store.put(cut if budget.is_cut else whole, known, replace=anew)
-            _release_memory()
+            release_memory()
         self._tell(name, known.seconds)
         self.timings[name] = known.seconds
         self.warnings += [text for text in known.result["warnings"] if text not in self.warnings]
@@ -106,9 +105,3 @@ class Work:
     def _tell(self, name: str, seconds: float | None) -> None:
         if self.progress is not None:
             self.progress(name, seconds, self.ahead)
-
-
-def _release_memory() -> None:
-    """Give back what compiling has left behind, which glibc keeps: most of a gigabyte."""
-    with contextlib.suppress(OSError, AttributeError):  # on other systems
-        ctypes.CDLL("libc.so.6").malloc_trim(0)

@@ -6,7 +6,6 @@ Inside `jit` failure is a field of the answer; outside, it is an exception.
 """
 
 from lqgap.arguments import check_calls
-from lqgap.linalg.lyapunov import LyapunovSolution, solve_lyapunov
 from lqgap.linalg.modes import undetectable_modes, unstabilizable_modes
 from lqgap.linalg.psd import (
     inverse_sqrt_psd,
@@ -32,7 +31,6 @@ from lqgap.linalg.stability import (
 )
 
 __all__ = [
-    "LyapunovSolution",
     "RiccatiSolution",
     "RiccatiStep",
     "StrongStability",
@@ -43,7 +41,6 @@ __all__ = [
     "quadratic",
     "riccati_recursion",
     "riccati_step",
-    "solve_lyapunov",
     "solve_psd",
     "solve_riccati",
     "spectral_norm",

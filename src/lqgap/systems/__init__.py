@@ -26,7 +26,7 @@ from lqgap.systems.optimum import (
 )
 from lqgap.systems.signals import Signals
 from lqgap.systems.steady import steady_beliefs, steady_correct, steady_predict
-from lqgap.systems.transform import change_coordinates, delay_input, whiten
+from lqgap.systems.transform import change_coordinates, delay_input
 from lqgap.systems.value import ValueTarget, bellman_backup, bias, bias_matrix, value_target
 from lqgap.systems.window import ClippedFilter, arx_matrix, arx_window, clipped_beliefs
 
@@ -72,7 +72,6 @@ __all__ = [
     "steady_predict",
     "value_target",
     "velocity_form",
-    "whiten",
     "zero_order_hold",
 ]
 check_calls(globals(), besides=["require_converged"])  # plants of a batch, too

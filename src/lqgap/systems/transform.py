@@ -1,4 +1,4 @@
-"""The same plant written differently: other state coordinates, unit noise, delayed inputs."""
+"""The same plant written differently: other state coordinates, delayed inputs."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -6,8 +6,7 @@ from jaxtyping import Array, Float
 
 from lqgap.arguments import IntLike, MatrixLike, is_concrete, read_array, read_count, require_shape
 from lqgap.errors import InvalidArgumentError, InvalidSystemError
-from lqgap.linalg.psd import inverse_sqrt_psd, sqrt_psd
-from lqgap.systems.lqg import LQG, require_noise, require_output_cost
+from lqgap.systems.lqg import LQG
 
 
 def change_coordinates(plant: LQG, T: MatrixLike) -> LQG:
@@ -30,33 +29,6 @@ def change_coordinates(plant: LQG, T: MatrixLike) -> LQG:
         S0=_congruence(T, plant.S0),
         Qx=None if plant.Qx is None else _congruence(inverse.T, plant.Qx),
         N=None if plant.N is None else inverse.T @ plant.N,
-    )
-
-
-def whiten(plant: LQG) -> LQG:
-    """The plant in the state W^-1/2 x and output V^-1/2 y, in which W and V are the identity.
-
-    The optimal costs stay the same. Plants of one class may be whitened together only if
-    they have the same V, since the output is what all of them share.
-    """
-    if is_concrete(plant) and not np.linalg.cond(np.asarray(plant.W)) < 1e12:
-        raise InvalidSystemError(
-            "W is singular or nearly so: a plant with noise-free states cannot be whitened, and "
-            "need not be: every function of lqgap takes a general W"
-        )
-    require_output_cost(plant, what="whitening")
-    require_noise(plant, what="whitening")
-    W_root, W_inverse = sqrt_psd(plant.W), inverse_sqrt_psd(plant.W)
-    V_root, V_inverse = sqrt_psd(plant.V), inverse_sqrt_psd(plant.V)
-    return LQG(
-        W_inverse @ plant.A @ W_root,
-        W_inverse @ plant.B,
-        V_inverse @ plant.C @ W_root,
-        Q=_congruence(V_root, plant.Q),
-        R=plant.R,
-        W=jnp.eye(plant.num_states),
-        V=jnp.eye(plant.num_outputs),
-        S0=_congruence(W_inverse, plant.S0),
     )
 
 

@@ -26,7 +26,7 @@ from jaxtyping import Array, Float
 
 from lqgap.arguments import IntLike, read_count
 from lqgap.errors import InvalidArgumentError, NotConvergedError
-from lqgap.progress import held_file, is_cut, is_spent, track
+from lqgap.progress import held_file, is_cut, is_spent, release_memory, track
 from lqgap.simulators.building import Branch
 from lqgap.simulators.family import AbstractFamily
 from lqgap.states import fingerprint, read_state, write_state
@@ -152,7 +152,9 @@ def _slice(box: Box, most: int, horizon: int, ends: bool) -> Box:
 def _prepare(box: Box, horizon: int, ends: bool) -> tuple[Batch, Basis, Nodes]:
     q = len(box.low)
     batch = _batch(box, horizon, ends)
-    return batch, make_basis(q), batch.nodes(*gauss_rule(q, POINTS[q][0]))
+    nodes = batch.nodes(*gauss_rule(q, POINTS[q][0]))
+    release_memory()
+    return batch, make_basis(q), nodes
 
 
 def _batch(box: Box, horizon: int, ends: bool) -> Batch:
@@ -191,6 +193,7 @@ def _bound_of(box: Box, horizon: int, ends: bool, iterations: int | None) -> Van
     choice, found, factors = first_choice(nodes, basis, level=LEVEL, young=YOUNG)
     if not found.is_finite:
         raise NotConvergedError("the linear-quadratic problem has no solution even without a field")
+    release_memory()
     owner = fingerprint(box.low, box.high, box.held, horizon, ends)
     held = held_file(f"van-trees-{owner[:8]}")
     if held is not None and held.exists():
