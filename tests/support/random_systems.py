@@ -50,3 +50,11 @@ def directional_difference(fn, point, direction, *, step=3e-4):
         return fn(*(x + scale * step * d for x, d in zip(point, direction, strict=True)))
 
     return (8 * (shifted(1) - shifted(-1)) - (shifted(2) - shifted(-2))) / (12 * step)
+
+
+def relative_sums(log_densities):
+    """Sums over time of one row for each model, relative to the largest and at most 30 below it."""
+    total = np.zeros(len(log_densities))
+    for now in np.asarray(log_densities).T:
+        total = np.maximum(total + now - np.max(total + now), -30.0)
+    return total

@@ -40,7 +40,7 @@ from lqgap.identification.realization import innovation_form
 from lqgap.identification.streaming import LARGEST
 from lqgap.policies.policy import AbstractLinearPolicy
 from lqgap.systems import LQG, solve
-from lqgap.systems.faults import Gate, is_absurd
+from lqgap.systems.faults import Gate
 from lqgap.systems.lqg import require_output_cost
 
 FORGOTTEN = 100
@@ -127,7 +127,7 @@ class DisturbanceResponse(AbstractLearner):
         """Observe, learn, act."""
         precision, (response, loop, y, u_last) = y.dtype, in_double((self.response, self.loop, y, u_last))
         y = jnp.where(jnp.abs(y) < LARGEST, y, jnp.nan)
-        gate = memory.gate.judge(is_absurd(response.surprise(loop, memory.seen, y, u_last), len(y)))
+        gate = memory.gate.judge(response.surprise(loop, memory.seen, y, u_last), len(y))
         seen = response.advance(loop, memory.seen, jnp.where(gate.is_lost, jnp.nan, y), u_last)
         law = keep_finite(response.learn(memory.law, seen), memory.law)
         u = response.act(law, seen)

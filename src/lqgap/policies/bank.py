@@ -30,7 +30,7 @@ from lqgap.policies.optimal import FILTERS
 from lqgap.policies.policy import AbstractPolicy, entry_at, move_ahead, require_one_of
 from lqgap.policies.target import AbstractTarget, Origin
 from lqgap.systems import LQG, Optimum, solve_finite
-from lqgap.systems.faults import Gate, is_absurd
+from lqgap.systems.faults import Gate
 from lqgap.systems.innovation import fill_lost
 from lqgap.systems.losses import AbstractLosses, Losses
 from lqgap.systems.natural import naturalize
@@ -179,11 +179,8 @@ class ModelBank(AbstractPolicy):
         L, S = jax.vmap(lambda losses, C, L, S: losses.gains(C, L, S))(memory.losses, self.C, *planned)
         predicted = jnp.einsum("kij,kj->ki", self.A, memory.xhat) + self.B @ u_last
         filled = jax.vmap(lambda C, S, x: fill_lost(y - C @ x, S))(self.C, S, predicted)
-        gate = memory.gate.judge(is_absurd(filled.distance, self.num_outputs))
-        innovation, evidence = (
-            jnp.where(gate.is_lost, 0, part) for part in (filled.innovation, filled.log_density)
-        )
-        xhat = predicted + jnp.einsum("kij,kj->ki", L, innovation)
+        gate = memory.gate.judge(filled.distance, self.num_outputs)
+        xhat = predicted + jnp.einsum("kij,kj->ki", L, jnp.where(gate.is_lost, 0, filled.innovation))
         seen = ~(jnp.isnan(y) | gate.is_lost)
         memory = BankMemory(
             xhat=xhat,
@@ -191,7 +188,7 @@ class ModelBank(AbstractPolicy):
                 memory.losses, self.A, self.C, *planned
             ),
             target=memory.target.move(),
-            log_likelihood=memory.log_likelihood + evidence,
+            log_likelihood=gate.weigh(memory.log_likelihood, filled, jnp.sum(seen)),
             gate=gate,
             time=now + 1,
             key=memory.key,

@@ -111,7 +111,13 @@ class DualBank(AbstractWrapper):
         # The overlap is a quotient of densities of d / 2 under (S_i + S_j) / 2, and of 0 under S_i and S_j.
         spreads = in_turn(memory.xhat, jnp.concatenate([0.5 * (S[first] + S[second]), S]))
         places = jnp.concatenate([0.5 * apart, jnp.zeros_like(predicted)], axis=1)
-        densities = jax.vmap(jax.vmap(lambda S, e: solve_normal(S, e)[1]), in_axes=(None, 0))(spreads, places)
+        densities = jax.vmap(jax.vmap(_log_density), in_axes=(None, 0))(spreads, places)
         mixed, own = densities[:, : len(first)], densities[:, len(first) :]
         shares = jnp.sqrt(weights[first] * weights[second])
         return jnp.exp(self.log_doubt) * jnp.exp(mixed - 0.5 * (own[:, first] + own[:, second])) @ shares
+
+
+def _log_density(S: Array, e: Array) -> Float[Array, ""]:
+    """Of e under N(0, S), up to a constant."""
+    precision_times, log_det = solve_normal(S, e)
+    return -0.5 * (e @ precision_times + log_det)

@@ -14,7 +14,7 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from lqgap.linalg.psd import log_det_psd, solve_psd, solve_unrolled
 
@@ -30,11 +30,16 @@ class Filtered(eqx.Module):
 
 
 class Filled(eqx.Module):
-    """An innovation with its lost components filled; how likely those seen were, and e' S^-1 e of them."""
+    """An innovation with its lost components filled; of those seen the log-density of zero, and e' S^-1 e."""
 
     innovation: Float[Array, " output"]
-    log_density: Float[Array, ""]
+    peak: Float[Array, ""]
     distance: Float[Array, ""]
+
+    @property
+    def log_density(self) -> Array:
+        """How likely those seen were."""
+        return self.peak - 0.5 * self.distance
 
 
 class InnovationLaw(eqx.Module):
@@ -84,6 +89,17 @@ def correct_by_gain(
     return Filtered(predicted + L @ filled.innovation, filled.innovation, filled.log_density)
 
 
+def fill_innovation(
+    innovation: Float[Array, "model output"], law: InnovationLaw, is_lost: Bool[Array, " output"]
+) -> Filled:
+    """Those of several models; where nothing is lost, nothing is solved."""
+    return jax.lax.cond(
+        jnp.any(is_lost),
+        lambda: jax.vmap(fill_lost)(innovation, law.S),
+        lambda: jax.vmap(_unfilled)(innovation, law),
+    )
+
+
 def complete(
     y: Float[Array, " output"], expected: Float[Array, " output"], S: Float[Array, "output output"]
 ) -> Float[Array, " output"]:
@@ -98,25 +114,21 @@ def fill_lost(innovation: Float[Array, " output"], S: Float[Array, "output outpu
     if len(S) == 1:  # where S is that of many observations, its logarithm is too
         distance = known @ (known / S[0])
         peak = -0.5 * jnp.where(seen[0], jnp.log(2 * math.pi * S[0, 0]), 0)
-        return Filled(known, peak - 0.5 * distance, distance)
+        return Filled(known, peak, distance)
     masked = jnp.where(seen[:, None] & seen[None, :], S, jnp.eye(len(S), dtype=S.dtype))
-    precision_times, log_density = solve_normal(masked, known)
-    log_density = log_density - 0.5 * jnp.sum(seen).astype(S.dtype) * math.log(2 * math.pi)
-    return Filled(
-        jnp.where(seen, innovation, S @ precision_times), log_density, distance=known @ precision_times
-    )
+    precision_times, log_det = solve_normal(masked, known)
+    peak = -0.5 * (log_det + jnp.sum(seen).astype(S.dtype) * math.log(2 * math.pi))
+    return Filled(jnp.where(seen, innovation, S @ precision_times), peak, known @ precision_times)
 
 
 def solve_normal(
     S: Float[Array, "output output"], e: Float[Array, " output"]
 ) -> tuple[Float[Array, " output"], Float[Array, ""]]:
-    """S^-1 e and -1/2 (e' S^-1 e + log det S), without a call of LAPACK for few outputs."""
+    """S^-1 e and log det S, without a call of LAPACK for few outputs."""
     if len(S) <= MAX_UNROLLED:
         return solve_unrolled(S, e)
-    solution = solve_psd(S, e)
-    return solution, -0.5 * (e @ solution + log_det_psd(S))
+    return solve_psd(S, e), log_det_psd(S)
 
 
 def _unfilled(innovation: Array, law: InnovationLaw) -> Filled:
-    distance = innovation @ law.precision @ innovation
-    return Filled(innovation, law.peak - 0.5 * distance, distance)
+    return Filled(innovation, law.peak, innovation @ law.precision @ innovation)

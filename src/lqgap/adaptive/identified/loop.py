@@ -29,7 +29,7 @@ from lqgap.adaptive.identified.knowledge import UnknownPlant
 from lqgap.adaptive.learner import AbstractLearner, Snapshot
 from lqgap.identification.streaming import LARGEST, Stream
 from lqgap.linalg import quadratic
-from lqgap.systems.faults import Gate, is_absurd
+from lqgap.systems.faults import Gate
 
 NUM_QUIET = 20
 FIRST, LAST = 2, 8  # times d: when a model is tried first, and when it is used without a certificate
@@ -230,9 +230,9 @@ class AbstractIdentified(AbstractLearner):
 
     def _judge(self, memory: IdentifiedMemory, y: Array, u_last: Array) -> Gate:
         """Whether a sample is a fault of the sensor: by the model or, as long as there is none, by size."""
-        by_model = is_absurd(self.surprise(memory.plan, memory.state, y, u_last), self.num_outputs)
-        by_size = quadratic(y, self.plant.Q) > _largest(memory.quiet)
-        return memory.gate.judge(jnp.where(memory.is_committed, by_model, by_size))
+        by_model = self.surprise(memory.plan, memory.state, y, u_last)
+        by_size = jnp.where(quadratic(y, self.plant.Q) > _largest(memory.quiet), jnp.inf, 0.0)
+        return memory.gate.judge(jnp.where(memory.is_committed, by_model, by_size), self.num_outputs)
 
     def _observe(self, memory: IdentifiedMemory, y: Array, u_last: Array) -> tuple[IdentifiedMemory, Array]:
         """The samples, how large outputs are, and whether the guard trips at this step."""

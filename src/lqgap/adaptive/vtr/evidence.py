@@ -28,8 +28,8 @@ from jaxtyping import Array, Bool, Float, Int
 from lqgap.batches import take
 from lqgap.errors import InvalidArgumentError
 from lqgap.systems import LQG, Optimum
-from lqgap.systems.faults import Gate, is_absurd
-from lqgap.systems.innovation import InnovationLaw, filter_step, innovation_law
+from lqgap.systems.faults import Gate
+from lqgap.systems.innovation import InnovationLaw, fill_innovation, innovation_law
 from lqgap.systems.losses import AbstractLosses, Losses, NoLosses
 from lqgap.systems.settling import MOST, settle_filters
 
@@ -116,18 +116,15 @@ class Evidence(eqx.Module):
         """
         planned = filters.at(self.time)
         L, law = self._gains_now(filters, *planned)
-        gate = self.gate
-        if has_gate:
-            gate = gate.judge(is_absurd(self._distances(filters, law, y, u_last), len(y)))
-            y = jnp.where(gate.is_lost, jnp.nan, y)
-        is_lost = jnp.isnan(y)
-        filtered = jax.vmap(filter_step, in_axes=(0, 0, 0, 0, 0, 0, None, None))(
-            filters.A, filters.B, filters.C, L, law, self.xhat, u_last, y
-        )
+        predicted = jnp.einsum("kij,kj->ki", filters.A, self.xhat) + filters.B @ u_last
+        e = y[None, :] - jnp.einsum("kij,kj->ki", filters.C, predicted)
+        filled = fill_innovation(e, law, jnp.isnan(y))
+        gate = self.gate.judge(filled.distance, len(y)) if has_gate else self.gate
+        y = jnp.where(gate.is_lost, jnp.nan, y)
+        is_lost, e = jnp.isnan(y), jnp.where(gate.is_lost, 0.0, filled.innovation)
         losses = jax.vmap(lambda losses, *model: losses.after(*model, ~is_lost))(
             self.losses, filters.A, filters.C, planned[0], planned[1].S
         )
-        e = filtered.innovation
         past = jnp.where(jnp.any(is_lost), 0.0, self.innovation)
         whitened = jnp.einsum("kij,kj->ki", law.precision, e)
         ratio = _log_ratios(
@@ -139,9 +136,9 @@ class Evidence(eqx.Module):
         age, dtype = self.age.astype(self.ratios.dtype), self.ratios.dtype
         begins_now, largest = 1 / ((age + 1) * (age + 2)), min(LARGEST, float(jnp.finfo(dtype).max))
         after = Evidence(
-            xhat=filtered.xhat,
+            xhat=predicted + jnp.einsum("kij,kj->ki", L, e),
             innovation=jnp.where(jnp.any(is_lost), 0.0, e),
-            log_likelihood=self.log_likelihood + filtered.log_density,
+            log_likelihood=gate.weigh(self.log_likelihood, filled, jnp.sum(~is_lost)),
             ratios=jnp.minimum((self.ratios + begins_now) * jnp.exp(ratio), largest),
             losses=losses,
             gate=gate,
@@ -169,15 +166,6 @@ class Evidence(eqx.Module):
             ratios=jnp.where(when, 0.0, self.ratios),
             age=jnp.where(when, 0, self.age),
         )
-
-    def _distances(
-        self, filters: MemberFilters, law: InnovationLaw, y: Array, u_last: Array
-    ) -> Float[Array, " member"]:
-        """e' S^-1 e of every member, of the components seen."""
-        predicted = jnp.einsum("kij,kj->ki", filters.A, self.xhat) + filters.B @ u_last
-        e = y[None, :] - jnp.einsum("kij,kj->ki", filters.C, predicted)
-        e = jnp.where(jnp.isnan(e), 0.0, e)
-        return jnp.einsum("ki,kij,kj->k", e, law.precision, e)
 
     def _gains_now(self, filters: MemberFilters, L: Array, law: InnovationLaw) -> tuple[Array, InnovationLaw]:
         """The planned gains and laws, changed by what was lost before."""
