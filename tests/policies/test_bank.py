@@ -6,12 +6,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy
-from programs import replay
+from programs import drive, replay
 from random_systems import random_plant, random_record, relative_sums
 
 import lqgap as lg
+from lqgap.adaptive import FilterBank
 from lqgap.batches import take
 from lqgap.policies import DualBank, FiniteHorizonLQG, ModelBank, Saturated, StationaryLQG
+from lqgap.policies.bank import mix
 from lqgap.systems.faults import LEAD
 from lqgap.systems.natural import naturalize
 
@@ -228,6 +230,18 @@ def test_a_spike_leaves_derivatives_finite():
         return jnp.sum(hot.weights(jax.tree.map(lambda leaf: leaf[-1], watch(hot, y, u))) ** 2)
 
     assert np.isfinite(slope(jnp.asarray(0.1)))
+
+
+def test_where_inputs_cancel_the_likeliest_member_acts():
+    """Members of opposite gains, equally likely: without input they would stay so for ever."""
+    signs = lg.stack([lg.LQG([[1.05]], [[gain]], [[1.0]]) for gain in (1.0, -1.0)])
+    y = np.linspace(1, 2, 5)[:, None]
+    for policy in (ModelBank(signs), FilterBank(signs)):
+        _, u = drive(policy, y)
+        assert np.all(u != 0)
+    inputs = jnp.asarray([[1.0, -2.0], [-1.0, 2.0]])
+    np.testing.assert_array_equal(mix(jnp.asarray([0.5, 0.5]), inputs), inputs[0])
+    np.testing.assert_allclose(mix(jnp.asarray([0.4, 0.6]), inputs), 0.2 * inputs[1])
 
 
 def faults_of(num, *, size, steps):

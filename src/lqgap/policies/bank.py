@@ -39,6 +39,7 @@ from lqgap.systems.setpoints import Rest, find_rest
 from lqgap.systems.settling import settle_filters
 
 MODES = ("mixture", "map", "thompson")
+CANCELLED = 1e-6  # of the members' mean size: what is left of inputs that cancel
 SHAPING_UNIT = 0.2  # of a gain: a change that matters about as much as one of the prior or the temperature
 
 
@@ -163,7 +164,7 @@ class ModelBank(AbstractPolicy):
         """Filter by every member, weigh, and choose."""
         memory, inputs = self.propose(memory, y, u_last)
         if self.mode == "mixture":
-            return memory, self.weights(memory) @ inputs
+            return memory, mix(self.weights(memory), inputs)
         if self.mode == "map":
             return memory, inputs[jnp.argmax(self.log_posterior(memory))]
         key, key_draw = jax.random.split(memory.key)
@@ -213,6 +214,13 @@ class ModelBank(AbstractPolicy):
         if count == 1:
             return jnp.ones_like(self.log_temperature)
         return count / (count - 1) * (1 - jnp.sum(self.weights(memory) ** 2))
+
+
+def mix(weights: Float[Array, " member"], inputs: Float[Array, "member input"]) -> Float[Array, " input"]:
+    """The mean of the inputs; where they cancel, that of the likeliest member, from which one can learn."""
+    mean, size = weights @ inputs, weights @ jnp.abs(inputs)
+    cancels = jnp.sum(jnp.abs(mean)) <= CANCELLED * jnp.sum(size)
+    return jnp.where(cancels, inputs[jnp.argmax(weights)], mean)
 
 
 @eqx.filter_jit

@@ -1,6 +1,6 @@
 """Faults of a sensor: what a sample counts for that is absurd to every model, and when it counts as lost.
 
-    absurd:     P(chi^2_p > q / s) < 1e-8 ,    q = min e' S^-1 e   over all models
+    absurd:     P(chi^2_p > q / s) < 1e-9 ,    q = min e' S^-1 e   over all models
     scale s:    log s = mean of log q over about the last sixty samples, above that of chi^2_p ;
                 s = 1 as long as this is less than one, as it is where a model is right
     evidence:   l_i <- max(l_i + log N(e_i; 0, s S_i), max_j l_j - 30) ,   all relative to the largest;
@@ -27,7 +27,7 @@ from scipy.special import chdtri, digamma
 
 from lqgap.systems.innovation import Filled
 
-ABSURD = 1e-8  # probability below which a sample is absurd
+ABSURD = 1e-9  # probability below which a sample is absurd: six standard deviations
 CALM, MAX_LOST, FIRST = 2, 3, 50
 FASTEST = 10  # samples that the first mean of log q is over
 MISFIT = 1.0  # of log s: less is chance, of probability 2e-8 a sample

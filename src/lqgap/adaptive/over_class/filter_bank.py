@@ -29,6 +29,7 @@ from lqgap.adaptive.over_class.candidates import (
     weights,
 )
 from lqgap.arguments import FloatLike, IntLike, read_count, read_positive
+from lqgap.policies.bank import mix
 from lqgap.policies.policy import require_one_of
 from lqgap.simulators.finite import Members
 
@@ -85,4 +86,4 @@ class FilterBank(AbstractClassLearner):
     def act(self, memory: ClassMemory, key: PRNGKeyArray) -> Float[Array, " input"]:  # noqa: ARG002
         """The mean of all inputs, or that of the member chosen."""
         inputs = self.candidates.inputs(memory)
-        return weights(memory.evidence) @ inputs if self.rule == "mixture" else inputs[memory.acts_on]
+        return mix(weights(memory.evidence), inputs) if self.rule == "mixture" else inputs[memory.acts_on]
