@@ -5,7 +5,7 @@ import platform
 import jax
 
 import lqgap
-from benchmarks.adaptive import compare, rivals, rivals_free, vtr
+from benchmarks.adaptive import compare, faults, rivals, rivals_free, vtr
 from benchmarks.evaluation import coverage, rollouts
 from benchmarks.experiments import recommendation
 from benchmarks.linalg import riccati
@@ -30,6 +30,7 @@ BENCHMARKS = (
     vtr,
     rivals,
     compare,
+    faults,
     rivals_free,
     recommendation,
     dimension,

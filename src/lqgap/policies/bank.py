@@ -11,8 +11,9 @@ so that what training shapes is what is done in doubt: once a member is certain 
 Filters are exact from the first observation on and steady once they have settled (with `filters="steady"`,
 constant). Gains are those of the long run, so that a bank goes on for ever, or with a horizon those of each
 step of a task that ends. The filters' gains are planned for records without losses, and what losses change is
-remembered: filters and likelihoods stay exact (`systems.losses`). A sample that is absurd to every member
-counts as lost (`systems.faults`).
+remembered: filters and likelihoods stay exact (`systems.losses`). What a sample counts for that is absurd to
+every member, and how far one may lead, is said in `systems.faults`. Where inputs of a mixture cancel, the
+likeliest member's is played.
 """
 
 from collections.abc import Sequence

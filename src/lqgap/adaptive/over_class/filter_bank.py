@@ -7,8 +7,8 @@
 
 References: Magill (1965) and Athans et al. (1977) for the mixture, multiple-model adaptive control; Morse
 (1996) and Hespanha, Liberzon, Morse (2003) for supervisory switching.
-Guarantee: with hysteresis finitely many switches for a finite class; of the mixture none: where the members'
-inputs cancel it does nothing for ever.
+Guarantee: with hysteresis as published, whose leads are not bounded, finitely many switches; of the mixture
+none. Where the members' inputs cancel, that of the likeliest is played.
 
 The dwell time must exceed what a jump takes to decay. A long one holds on to a member that destabilises the
 plant, which the last condition prevents; without it (`delta=None`) the switching is as published.
