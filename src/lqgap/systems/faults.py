@@ -46,7 +46,8 @@ class Gate(eqx.Module):
     @staticmethod
     def unused() -> "Gate":
         """Before the first sample."""
-        return Gate(jnp.asarray(CALM - FIRST), jnp.asarray(False), jnp.asarray(False), jnp.asarray(0.0))
+        no = jnp.asarray(False)
+        return Gate(jnp.asarray(CALM - FIRST), no, no, jnp.zeros(()))
 
     @property
     def scale(self) -> Float[Array, ""]:
