@@ -44,7 +44,7 @@ SOUND: dict[str, Callable[[dict[str, Any]], bool]] = {  # plain values that no a
 def save_policy(path: str | os.PathLike[str], policy: AbstractPolicy) -> None:
     """Write a policy of lqgap; a file in that place is replaced at once."""
     arrays: dict[str, np.ndarray] = {}
-    tree = _encode(policy, "policy", arrays)
+    tree = _encode(require_policy("policy", policy), "policy", arrays)
     for name, array in arrays.items():
         if not _is_sound(name, array):
             raise InvalidArgumentError(f"{name} has entries that are NaN or infinite: it is not saved")

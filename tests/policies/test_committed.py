@@ -39,7 +39,7 @@ def test_probing_finds_the_true_member_of_three():
 
 @pytest.mark.usefixtures("as_users_run_it")
 def test_what_is_no_bank_is_refused():
-    with pytest.raises(lg.InvalidArgumentError, match="expected a ModelBank"):
+    with pytest.raises(lg.InvalidArgumentError, match=r"expected an lqgap\.policies\.ModelBank"):
         Committed(StationaryLQG(every_policy.PLANTS[0]), 3)
     with pytest.raises(lg.InvalidArgumentError, match="steps is -1"):
         Committed(ModelBank(every_policy.systems()), -1)

@@ -31,7 +31,6 @@ RESULTS = frozenset(
         "Margins",
         "MarkovEstimate",
         "MarkovParameters",
-        "MemoryPlan",
         "Optimum",
         "RangesBound",
         "Realization",
@@ -48,7 +47,6 @@ RESULTS = frozenset(
         "Trajectory",
         "Unrefuted",
         "ValueTarget",
-        "WidthCurve",
         "WorstFound",
         "Belief",
     ]
@@ -91,6 +89,11 @@ def _things():
     u = rng.normal(size=(40, 1))
     y = np.array([[0.0]] * 40) + 0.3 * rng.normal(size=(40, 1))
     return plant, lg.solve(plant), members, family, policy, y, u, jax.random.key(0)
+
+
+def _enter_and_leave(**given):
+    with lg.time_budget(**given):
+        pass
 
 
 def _call(function, *args, **kwargs):
@@ -339,6 +342,7 @@ def _models(_):
         "truncation_length": _call(i.truncation_length, members, horizon=10),
         "bounds": _call(t.bounds, members, horizon=100, delta=0.05, C_w=1.0),
         "complexity": _call(t.complexity, members, horizon=10, length=2, delta=0.05, num_runs=2, num_steps=2),
+        "selection_constant": _call(t.selection_constant, members, delta=0.05),
         "constants": _call(t.constants, members, horizon=10, delta=0.05, C_w=1.0, certificate="filter"),
         "certify_deployment": _call(t.certify_deployment, members, y, u, horizon=40, delta=0.05),
         "certify_deployments": _call(
@@ -395,6 +399,7 @@ def _long(folder):
     )  # fmt: skip
     few = {"horizon": 3, "key": key, "options": options, "limits": (-1, 1), "monitor": t.Monitor()}
     return {
+        "time_budget": _call(_enter_and_leave, time="1 h", folder=None),
         "Monitor": _call(t.Monitor, callback=print, folder=folder / "training"),
         "TrainingOptions": _call(t.TrainingOptions, **dataclasses.asdict(options)),
         "find_stabilizer": _call(t.find_stabilizer, members),

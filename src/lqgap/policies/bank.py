@@ -254,12 +254,7 @@ def _mark(optima: Optimum) -> Optimum:
     return eqx.tree_at(lambda o: (o.K, o.L), optima, (valid * optima.K, valid * optima.L))
 
 
-def _require_batch(systems: Any) -> None:
-    if not isinstance(systems, LQG):
-        raise InvalidArgumentError(
-            f"systems is a {type(systems).__name__}, expected a batched LQG: the field `systems` of a "
-            f"simulator class, or lqgap.stack([...])"
-        )
+def _require_batch(systems: LQG) -> None:
     if systems.A.ndim != 3:
         raise InvalidArgumentError(
             f"systems has A of shape {systems.A.shape}, expected (member, state, state): one plant is "

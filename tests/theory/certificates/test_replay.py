@@ -102,7 +102,8 @@ def test_a_likelihood_beyond_double_precision_is_refused():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (dict(y=[]), "0 records of y and 2 of u"),
+        (dict(y=[]), r"y is \[\], expected a list"),
+        (dict(y=[np.zeros((3, 2))]), "1 records of y and 2 of u"),
         (
             dict(y=[np.zeros((3, 2)), np.zeros((4, 2))], u=[np.zeros((3, 2)), np.zeros((4, 2))]),
             "3 to 4 steps",
