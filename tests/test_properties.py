@@ -107,7 +107,6 @@ CALLS = {
     "log_likelihood y": lambda plant, junk: lqgap.log_likelihood(plant, junk, np.zeros((2, 1))),
     "log_likelihood u": lambda plant, junk: lqgap.log_likelihood(plant, np.zeros((2, 1)), junk),
     "change_coordinates": lambda plant, junk: systems.change_coordinates(plant, junk),
-    "whiten": lambda plant, junk: systems.whiten(junk),
     "delay_input": lambda plant, junk: systems.delay_input(plant, junk),
     "zero_order_hold A": lambda plant, junk: systems.zero_order_hold(junk, plant.B, dt=0.1),
     "zero_order_hold B": lambda plant, junk: systems.zero_order_hold(plant.A, junk, dt=0.1),
