@@ -36,6 +36,7 @@ def test_long_work_is_told_in_a_file_while_it_says_nothing_itself(monkeypatch):
     with track("train robust"), track("descend", total=60) as advance:
         advance(20, "worst 4.3")
         wait_for("  train robust: descend 20 of 60 worst 4.3 (0 s)\n", told.getvalue)
+    time.sleep(0.05)  # a line may be on its way
     before = told.getvalue()
     time.sleep(0.05)
     assert told.getvalue() == before
