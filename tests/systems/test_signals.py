@@ -83,3 +83,9 @@ def test_built_in_families_keep_the_time_of_a_step_and_the_names_of_signals():
 def test_what_is_no_number_or_no_text_is_refused(name, value):
     with pytest.raises(lg.InvalidArgumentError, match=f"{name} is"):
         Signals(**{"dt": 0.1} | {name: value})
+
+
+def test_an_array_without_axes_is_a_number_or_an_error():
+    assert Signals(u0=np.array(0.5)).u0 == 0.5
+    with pytest.raises(lg.InvalidArgumentError, match="u0 is None"):
+        Signals(u0=np.array(None))

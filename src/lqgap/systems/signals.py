@@ -78,7 +78,8 @@ class Signals:
 
 
 def _freeze(value: Any) -> Any:
-    if isinstance(value, list | tuple | np.ndarray):
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    if isinstance(value, list | tuple):
         return tuple(map(_freeze, value))
     return float(value) if _is_number(value) else value
 
