@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def end_when_interrupted() -> None:
-    """From now on Ctrl-C ends this process with code 130, unless it is ignored or handled otherwise."""
+    """Let Ctrl-C end this process with code 130, unless it is ignored or handled otherwise."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return

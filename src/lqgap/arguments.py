@@ -159,7 +159,7 @@ def read_covariance(name: str, value: Any, *, size: int, definite: bool, why: st
 
 
 def is_symmetric(matrix: Any) -> Any:
-    """Whether a matrix, or each of a batch, known or traced, is its mirror image, but for rounding."""
+    """True where a matrix, or each of a batch, known or traced, is symmetric but for rounding."""
     entries = abs(matrix)
     allowed = SYMMETRY_TOLERANCE * entries + ROUNDING_TOLERANCE * entries.max(axis=(-2, -1), keepdims=True)
     return (abs(matrix - matrix.mT) <= allowed).all(axis=(-2, -1))
@@ -311,7 +311,7 @@ def _in_units(matrix: np.ndarray, squares: np.ndarray) -> np.ndarray:
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:
-    """What a type consists of, if all of that can be told."""
+    """The types that a union consists of, or one alone; none where an argument cannot be checked by them."""
     kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
     kinds = tuple(get_origin(kind) or kind for kind in kinds)
     return kinds if all(kind in KNOWN or _is_array(kind) or "lqgap." in str(kind) for kind in kinds) else ()

@@ -315,7 +315,7 @@ def sweep(  # noqa: PLR0913, PLR0917
 
 
 def _in_plain_letters(error: Any) -> tuple[str, int]:
-    """What stands for letters that an output does not have, such as "±" in ASCII."""
+    """Plain letters in place of those that an output does not have, such as "+-" for "±" in ASCII."""
     letters = error.object[error.start : error.end]
     return "^" * (letters[0] in EXPONENTS) + "".join(PLAIN.get(each, "?") for each in letters), error.end
 

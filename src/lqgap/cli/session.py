@@ -132,7 +132,7 @@ class Progress:
     """Lines on standard error: what begins and what is left, what took long, what to know."""
 
     def __init__(self, *, verbose: bool, quiet: bool):
-        self.is_verbose, self.is_quiet, self.told = verbose, quiet, ()
+        self.is_verbose, self.told = verbose, ()
         REPORTER.is_silent = quiet
 
     def __call__(self, name: str, seconds: float | None, left: tuple[str, ...] = ()) -> None:

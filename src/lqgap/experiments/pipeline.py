@@ -125,7 +125,7 @@ def _worst(work: Work, workspace: units.Workspace, each: Contender) -> WorstGap:
 def _bounds(
     work: Work, workspace: units.Workspace, begin: Callable[[], None]
 ) -> tuple[LowerBound | None, Theory]:
-    """What no policy can beat, and what the theory promises; what fails costs no more than itself.
+    """The lower bound and the bounds of the theory; one that fails is left out with a warning.
 
     Args:
         begin: called before anything is computed.

@@ -25,7 +25,7 @@ from lqgap.experiments.record import (
 
 
 class Result(Part):
-    """What a unit finds."""
+    """The result of a unit of work."""
 
     cut: bool = False  # by its budget of time: the best that it held then
 
@@ -92,7 +92,7 @@ class Runs(Result):
 
 
 class Responded(Result):
-    """How a method answers steps; without a response, what speaks against it where steps are asked for."""
+    """The response of a method to steps, or the reason why it has none although steps are asked for."""
 
     response: Response | None = None
     unfit: str | None = None

@@ -43,7 +43,7 @@ STABLE = 1.0
 
 
 class UnknownPlant(eqx.Module):
-    """What is told of a plant that is to be identified, as `UnknownPlant.like(plant)` reads it off one.
+    """A plant to be identified, and what is told of it, as `UnknownPlant.like(plant)` reads it off one.
 
     Args:
         order: an upper bound of the number of states.
